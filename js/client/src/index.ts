@@ -43,7 +43,6 @@ export {
   PrivateTable,
   RemoteTable,
   type RemoteTableInfo,
-  type TableInfo,
   type TableKey,
   type TableRecords,
 } from "./tables.js";

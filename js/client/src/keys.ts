@@ -3,6 +3,7 @@
 import "./dispose.js";
 import { Engine } from "./engine.js";
 import { InvalidInput } from "./errors.js";
+import { Held } from "./held.js";
 import { own } from "./ingest/bytes.js";
 import { known, type Names } from "./known.js";
 import { answer, Passkey, type PasskeyQuestion } from "./passkey.js";
@@ -58,36 +59,16 @@ interface IdentityFacts {
 
 const MADE = Symbol("made by this package");
 
-abstract class Secret {
-  /** Not for callers. */
-  readonly handle: Handle;
-  /** Where it lives. */
-  readonly engine: Engine;
-
+abstract class Secret extends Held {
   constructor(made: typeof MADE, engine: Engine, handle: Handle) {
     if (made !== MADE) throw new InvalidInput("use generate(), fromFile() or fromPhrase().");
-    this.engine = engine;
-    this.handle = handle;
+    super(engine, handle);
   }
 
   /** The bytes of a file, encrypted under the passphrase by scrypt and XChaCha20-Poly1305; in clear only where that is asked for. */
   async toFile(protection: Protection): Promise<Uint8Array> {
     const { passphrase, allowPlaintext } = known(protection as Written, PROTECTION, "toFile");
     return this.engine.call(this.handle, "toFile", [passphrase, allowPlaintext]);
-  }
-
-  /** Wipe it in the Worker's memory, and close what was opened with it. */
-  dispose(): Promise<void> {
-    return this.engine.release(this.handle);
-  }
-
-  /** As `dispose`, for `using`. */
-  [Symbol.dispose](): void {
-    this.dispose().catch(() => undefined); // a Worker that ended has wiped it
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.dispose();
   }
 
   /** Secrets are not written down. */

@@ -1,5 +1,6 @@
 /** `@ciphervec/client/lookup`: private lookup in tables that a server holds, and classification of encrypted texts. Page. */
 
+import { Held } from "./held.js";
 import "./dispose.js";
 import { Engine } from "./engine.js";
 import { InvalidInput } from "./errors.js";
@@ -30,14 +31,11 @@ export type Token = number | readonly number[];
 
 type Facts = LookupFacts & { keyId: string; classes: readonly (string | number)[] | null };
 
-abstract class Half {
-  protected readonly engine: Engine;
-  protected readonly handle: Handle;
+abstract class Half extends Held {
   protected readonly all: Facts;
 
   constructor(engine: Engine, { handle, facts }: { handle: Handle; facts: Facts }) {
-    this.engine = engine;
-    this.handle = handle;
+    super(engine, handle);
     this.all = facts;
   }
 
@@ -61,19 +59,6 @@ abstract class Half {
   async toFile(protection: Protection): Promise<Uint8Array> {
     const { passphrase, allowPlaintext } = known(protection as Written, PROTECTION, "toFile");
     return this.engine.call(this.handle, "toFile", [passphrase, allowPlaintext]);
-  }
-
-  /** Wipe the key in the Worker's memory. */
-  dispose(): Promise<void> {
-    return this.engine.release(this.handle);
-  }
-
-  [Symbol.dispose](): void {
-    this.dispose().catch(() => undefined);
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.dispose();
   }
 }
 

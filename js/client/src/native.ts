@@ -19,6 +19,7 @@ import type {
   OnZero,
   PrivateFetch,
   Progress,
+  TableInfo,
   TableRow,
 } from "./types.js";
 
@@ -289,20 +290,9 @@ export interface NativeCollection extends Freed {
   info(host: Host): Promise<object>;
 }
 
-/** What is public of a table of records. */
-export interface TableFacts {
-  records: number;
-  recordBytes: number;
-  sealed: boolean;
-  fingerprint: string;
-  places: number;
-  bucketRecords: number;
-  buckets: number;
-}
-
 /** A table in memory: keys are texts, numbers, bigints or bytes. */
 export interface NativeTable extends Freed {
-  facts(): TableFacts;
+  facts(): TableInfo;
   toBytes(): Uint8Array;
   get(key: unknown): Uint8Array | null;
   open(keys: Keys, key: unknown): Uint8Array | null;
@@ -310,7 +300,7 @@ export interface NativeTable extends Freed {
 }
 
 export interface NativeRemoteTable extends Freed {
-  facts(): TableFacts;
+  facts(): TableInfo;
   get(host: Host, keys: unknown[], bound: number | undefined): Promise<(Uint8Array | null)[]>;
   failures(host: Host): Promise<{ failures: number; ended: boolean }>;
   resume(host: Host): Promise<void>;

@@ -1,5 +1,6 @@
 /** Private tables on the page: records by key, which a publisher makes, and which are looked up without showing the server the keys. */
 
+import { Held } from "./held.js";
 import "./dispose.js";
 import { Engine } from "./engine.js";
 import { InvalidInput } from "./errors.js";
@@ -8,8 +9,7 @@ import { own, utf8 } from "./ingest/bytes.js";
 import { wellFormed } from "./ingest/json.js";
 import { type Bytes, bytesOf, ENGINE, Keys } from "./keys.js";
 import { CALL, callOptions, known, NAMED, type Names } from "./known.js";
-import type { TableFacts } from "./native.js";
-import type { CallOptions } from "./types.js";
+import type { CallOptions, TableInfo } from "./types.js";
 import { type Handle, ROOT } from "./worker/messages.js";
 
 /** A key of a record: text, a whole number of 128 bits, a bigint beyond 2^53, or bytes. `7` and `"7"` are two keys. */
@@ -19,22 +19,6 @@ export type TableKey = string | number | bigint | Uint8Array;
 export type TableRecords =
   | Iterable<readonly [TableKey, Uint8Array | string]>
   | { readonly [key: string]: Uint8Array | string };
-
-/** What is public of a table. */
-export interface TableInfo {
-  records: number;
-  /** The most bytes that a record may have. */
-  recordBytes: number;
-  /** Whether its owner sealed the records: the server reads neither them nor their keys. */
-  sealed: boolean;
-  /** 64 hexadecimal digits that stand for the table: who knows them can be shown no other record under a key. */
-  fingerprint: string;
-  /** Buckets that a key may be in. */
-  places: number;
-  /** Records of a bucket: a client sees the others of each that it asks for. */
-  bucketRecords: number;
-  buckets: number;
-}
 
 /** The same of a table on a server, and what became of lookups in it. */
 export interface RemoteTableInfo extends TableInfo {
@@ -85,20 +69,17 @@ const OWNER: Names<{ keys?: Keys }> = { keys: true };
 /** What the Worker tells of a table. */
 export interface MadeTable {
   handle: Handle;
-  facts: TableFacts;
+  facts: TableInfo;
 }
 
 /** A table, at either half. */
-export class Table {
-  /** Not for callers. */
-  readonly handle: Handle;
-  /** Where it lives. */
-  readonly engine: Engine;
-  protected readonly facts: TableFacts;
+export class Table extends Held {
+  protected readonly facts: TableInfo;
 
   /** Not for callers. */
   constructor(engine: Engine, { handle, facts }: MadeTable) {
-    [this.engine, this.handle, this.facts] = [engine, handle, facts];
+    super(engine, handle);
+    this.facts = facts;
   }
 
   /** How many records it has. */
@@ -119,19 +100,6 @@ export class Table {
   /** 64 hexadecimal digits that stand for the table. */
   get fingerprint(): string {
     return this.facts.fingerprint;
-  }
-
-  /** Free it in the Worker's memory. */
-  dispose(): Promise<void> {
-    return this.engine.release(this.handle);
-  }
-
-  [Symbol.dispose](): void {
-    this.dispose().catch(() => undefined);
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.dispose();
   }
 }
 

@@ -301,3 +301,19 @@ export interface TableRow {
   /** By the server's word: the publisher's counts. */
   fingerprint: string;
 }
+
+/** What is public of a table. */
+export interface TableInfo {
+  records: number;
+  /** The most bytes that a record may have. */
+  recordBytes: number;
+  /** Whether its owner sealed the records: the server reads neither them nor their keys. */
+  sealed: boolean;
+  /** 64 hexadecimal digits that stand for the table: who knows them can be shown no other record under a key. */
+  fingerprint: string;
+  /** Buckets that a key may be in. */
+  places: number;
+  /** Records of a bucket: a client sees the others of each that it asks for. */
+  bucketRecords: number;
+  buckets: number;
+}

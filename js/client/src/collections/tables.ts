@@ -2,7 +2,8 @@
 
 import { guarded } from "../errors.js";
 import { type Call, under, type World } from "../host.js";
-import type { Keys, Native, NativeRemoteTable, NativeTable, TableFacts } from "../native.js";
+import type { Keys, Native, NativeRemoteTable, NativeTable } from "../native.js";
+import type { TableInfo } from "../types.js";
 
 /** What a table is made of, as it crosses from the page. */
 export interface TableParts {
@@ -37,7 +38,7 @@ export class TableEngine {
     return guarded(() => new TableEngine(native.KeyedTable.fromBytes(file)));
   }
 
-  facts(): TableFacts {
+  facts(): TableInfo {
     return this.#table.facts();
   }
 
@@ -67,7 +68,7 @@ export class RemoteTableEngine {
     [this.#table, this.#world] = [table, world];
   }
 
-  facts(): TableFacts {
+  facts(): TableInfo {
     return this.#table.facts();
   }
 
