@@ -126,13 +126,7 @@ fn what_arrived_of_a_blob_is_not_fetched_again() {
     });
     let docs =
         block_on(server.client(&keys()).get_collection(&host, "notes", false, None)).unwrap();
-    let parts = Parts {
-        records: true,
-        embeddings: false,
-        multi: false,
-        sparse: false,
-        fetch: Fetch::Segments,
-    };
+    let parts = Parts { records: true, fetch: Fetch::Segments, ..Parts::default() };
     let found = block_on(docs.get(&host, &Selection::default(), parts, 0, None, None)).unwrap();
     assert_eq!(found.rows.len(), 300);
     assert_eq!(cuts.get(), 0);

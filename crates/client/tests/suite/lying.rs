@@ -116,13 +116,7 @@ fn damaged_rows_show_in_no_request_whether_they_are_read() {
         let theirs =
             block_on(server.client(&keys()).get_collection(&lies, "notes", false, None)).unwrap();
         let which = Selection { ids: Some(ids.map(Id::from).collect()), ..Selection::default() };
-        let parts = Parts {
-            records: true,
-            embeddings: false,
-            multi: false,
-            sparse: false,
-            fetch: Fetch::Segments,
-        };
+        let parts = Parts { records: true, fetch: Fetch::Segments, ..Parts::default() };
         assert!(block_on(theirs.get(&lies, &which, parts, 0, None, None)).is_err());
         lies.sent.get()
     };
@@ -148,13 +142,7 @@ fn a_filter_reads_damaged_records_once_more_and_believes_none_of_them() {
             block_on(server.client(&keys()).get_collection(&lies, "notes", false, None)).unwrap();
         let filter = Some(r#"{"n": {"$gt": -1}}"#.to_owned());
         let which = Selection { filter, ..Selection::default() };
-        let parts = Parts {
-            records: true,
-            embeddings: false,
-            multi: false,
-            sparse: false,
-            fetch: Fetch::Segments,
-        };
+        let parts = Parts { records: true, fetch: Fetch::Segments, ..Parts::default() };
         block_on(theirs.get(&lies, &which, parts, 0, None, None)).map(|found| found.rows.len())
     };
     let all = filtered(0).unwrap();

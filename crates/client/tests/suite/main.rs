@@ -4,6 +4,7 @@
 mod answers;
 mod collections;
 mod conformance;
+mod conformance_tables;
 mod faults;
 mod fetching;
 mod filters;
