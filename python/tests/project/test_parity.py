@@ -24,9 +24,11 @@ def _named(title: str, column: int) -> set[str]:
 
 
 def _methods(source: str, *names: str) -> set[str]:
-    """Public methods and properties of classes in TypeScript."""
+    """Public methods and properties of classes in TypeScript, and of what a page holds of a Worker where they are that."""
     text = (SOURCES / source).read_text(encoding="utf-8")
     bodies = "\n".join(text.split(f"\nexport class {name} ")[1].split("\n}")[0] for name in names)
+    if re.search(rf"^export class (?:{'|'.join(names)}) extends Held ", text, re.MULTILINE):
+        bodies += (SOURCES / "held.ts").read_text(encoding="utf-8")
     found = re.findall(r"^  (?:static )?(?:async |get )?([a-z]\w*)\(", bodies, re.MULTILINE)
     return set(found) - {"constructor"}
 
