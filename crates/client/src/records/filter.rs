@@ -7,6 +7,7 @@
 //! booleans. A name with dots that no field has looks into objects, but for filterable fields. In the JSON of a filter `1e999` stands for infinity.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use ciphervec_owner::protect::filter::{FilterTag, FilterTags};
 use serde_json::value::RawValue;
@@ -69,6 +70,24 @@ impl Comparison {
             (_, Some(value)) => self.operands.iter().any(|bound| self.in_order(value, bound)),
         };
         found != self.negated
+    }
+
+    /// Which of values in ascending order match, where those that do follow one another.
+    pub fn run(&self, values: &[Value]) -> Option<Range<usize>> {
+        let bound = self.operands.iter().next()?;
+        let below = || values.partition_point(|value| value < bound);
+        let through = || values.partition_point(|value| value <= bound);
+        let first = || values.partition_point(|value| value.kind() < bound.kind());
+        let end = || values.partition_point(|value| value.kind() <= bound.kind());
+        Some(match self.operator {
+            Operator::Above => through()..end(),
+            Operator::AtLeast => below()..end(),
+            Operator::Below => first()..below(),
+            Operator::AtMost => first()..through(),
+            Operator::Equal | Operator::Contains | Operator::Matches | Operator::Exists => {
+                return None;
+            }
+        })
     }
 
     fn in_order(&self, value: &Value, bound: &Value) -> bool {

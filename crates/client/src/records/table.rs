@@ -13,7 +13,7 @@ use crate::records::value::{Kind, Value};
 /// Fields that an explanation names.
 const SHOWN: usize = 12;
 
-/// One field: the values that there are, and by row which it is, 0 for none and else one more than its place.
+/// One field: the values that there are, in ascending order, and by row which it is, 0 for none and else one more than its place.
 #[derive(Debug)]
 struct Column {
     places: Vec<u32>,
@@ -22,8 +22,19 @@ struct Column {
 
 impl Column {
     fn rows_that_match(&self, comparison: &Comparison) -> Vec<bool> {
+        if let Some(run) = comparison.run(&self.values) {
+            let (first, count) = (run.start as u32 + 1, run.len() as u32);
+            return self.places.iter().map(|place| place.wrapping_sub(first) < count).collect();
+        }
         let mut truth = vec![comparison.matches(None)];
-        truth.extend(self.values.iter().map(|value| comparison.matches(Some(value))));
+        if comparison.operator == Operator::Equal {
+            truth.resize(1 + self.values.len(), comparison.negated);
+            for place in comparison.operands.iter().flat_map(|one| self.values.binary_search(one)) {
+                truth[1 + place] = !comparison.negated;
+            }
+        } else {
+            truth.extend(self.values.iter().map(|value| comparison.matches(Some(value))));
+        }
         self.places.iter().map(|place| truth[*place as usize]).collect()
     }
 
@@ -77,7 +88,7 @@ impl Table {
     fn may_hold(&self, path: &str) -> bool {
         path.match_indices('.').any(|(dot, _)| {
             let column = self.columns.get(&path[..dot]);
-            column.is_some_and(|column| column.values.contains(&Value::Object))
+            column.is_some_and(|column| column.values.last() == Some(&Value::Object))
         })
     }
 
@@ -158,11 +169,15 @@ impl TableBuilder {
     /// The table of the rows that were taken in.
     pub fn table(self) -> Table {
         let column = |Growing { places, known }: Growing| {
-            let mut values = vec![Value::None; known.len()];
-            for (value, place) in known {
-                values[place as usize - 1] = value;
-            }
-            Column { places, values }
+            let mut known: Vec<(Value, u32)> = known.into_iter().collect();
+            known.sort_unstable();
+            let mut ranks = vec![0; 1 + known.len()];
+            let ranked = (1..).zip(known).map(|(rank, (value, place))| {
+                ranks[place as usize] = rank;
+                value
+            });
+            let values = ranked.collect();
+            Column { places: places.iter().map(|place| ranks[*place as usize]).collect(), values }
         };
         let columns = self.columns.into_iter().map(|(name, found)| (name, column(found)));
         Table { rows: self.rows, columns: gathered(columns) }

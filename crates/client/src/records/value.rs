@@ -31,8 +31,9 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A value, as far as a filter looks at it: into a list, and not into what stands in a list's lists and objects.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// A value, as far as a filter looks at it: into a list, and not into what stands in a list's lists and objects. In the order of kinds,
+/// and within one as `$lt` has it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Value {
     None,
     Boolean(bool),

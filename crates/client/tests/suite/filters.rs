@@ -31,6 +31,45 @@ fn a_filter_means_what_its_grammar_says_row_by_row_and_in_a_table() -> Outcome {
 }
 
 #[test]
+fn a_table_of_all_kinds_of_values_answers_as_its_rows_do() -> Outcome {
+    let numbers = "-1e400 -9223372036854775809 -9223372036854775808 -2.5 -1 0 -0.0 0.5 1 1.0 2 9007199254740993 1e22 1e400";
+    let texts =
+        ["", "1", "B", "a", "aa", "ü", "\u{ff5e}", "\u{1f600}"].map(|text| format!("{text:?}"));
+    let kinds =
+        ["null", "true", "false", "[]", "[1, \"a\"]", "{}", "{\"b\": 1}"].map(str::to_owned);
+    let values: Vec<String> =
+        numbers.split(' ').map(str::to_owned).chain(texts).chain(kinds).collect();
+    let mut records = vec![Vec::new(), merge(b"", Some("{}"), None, &[])?];
+    for value in values.iter().rev().chain(&values) {
+        records.push(merge(b"", Some(&format!("{{\"x\": {value}}}")), None, &[])?);
+    }
+    let table = Table::new(records.iter().map(Vec::as_slice))?;
+    let mut taken = 0;
+    for operator in
+        "$eq $ne $gt $gte $lt $lte $in $nin $contains $not_contains $regex $not_regex $exists"
+            .split(' ')
+    {
+        for (one, other) in values.iter().zip(values.iter().cycle().skip(5)) {
+            let list = matches!(operator, "$in" | "$nin");
+            let operand = if list { format!("[{one}, {other}]") } else { one.clone() };
+            let Ok(filter) =
+                Filter::new(Some(&format!("{{\"x\": {{\"{operator}\": {operand}}}}}")), None, &[])
+            else {
+                continue;
+            };
+            let rows = records
+                .iter()
+                .map(|record| filter.matches(record))
+                .collect::<Result<Vec<_>, _>>()?;
+            assert_eq!(table.matches(&filter), rows, "{operator} {operand}");
+            taken += 1;
+        }
+    }
+    assert!(taken > 200, "{taken} filters were taken");
+    Ok(())
+}
+
+#[test]
 fn tags_never_leave_out_a_row_that_passes_and_decide_where_they_say_so() -> Outcome {
     let fields = ["x".to_owned(), "y".to_owned()];
     let made = |field: &str, value: &[u8]| tag(&[7; 32], field, value);
