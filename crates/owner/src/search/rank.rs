@@ -5,7 +5,6 @@
 
 use super::directory::Entry;
 use super::form::{Estimates, ExactCosine, RowSum};
-use super::selection::Selection;
 use crate::index::metric::Metric;
 use crate::protect::id::Id;
 use ciphervec_he_secret::lattice::SegmentId;
@@ -111,14 +110,8 @@ impl<'a> Ranking<'a> {
         ranking
     }
 
-    /// Looks at estimates of one segment.
-    pub fn visit(
-        &mut self,
-        index: usize,
-        estimates: &Estimates<'_>,
-        matching: Option<&[bool]>,
-        selection: Option<&Selection>,
-    ) {
+    /// Looks at estimates of one segment, of which only rows can be hits that all of `among` have.
+    pub fn visit(&mut self, index: usize, estimates: &Estimates<'_>, among: [Option<&[bool]>; 2]) {
         if estimates.extent.1 < self.cut(estimates) {
             return;
         }
@@ -130,7 +123,7 @@ impl<'a> Ranking<'a> {
             }
             for (place, &cosine) in (start..).zip(cosines) {
                 if cosine >= cut {
-                    self.look(index, estimates, (place, cosine), matching, selection);
+                    self.look(index, estimates, (place, cosine), among);
                 }
             }
         }
@@ -151,12 +144,15 @@ impl<'a> Ranking<'a> {
         index: usize,
         estimates: &Estimates<'_>,
         (place, cosine): (usize, f64),
-        matching: Option<&[bool]>,
-        selection: Option<&Selection>,
+        among: [Option<&[bool]>; 2],
     ) {
         let entry = &self.entries[index];
         let exact = !estimates.sums.is_empty();
         let (row, slack) = (estimates.first + place, estimates.slack);
+        let left_out = among.iter().flatten().any(|rows| rows.get(row) != Some(&true));
+        if left_out || entry.deleted[row] {
+            return;
+        }
         let norm = entry.norm(row);
         let closest = self.key(cosine + slack, norm, exact);
         let beyond = match self.retrieval {
@@ -164,11 +160,7 @@ impl<'a> Ranking<'a> {
             Retrieval::TopK(_) if !exact => closest >= self.limit,
             _ => closest > self.limit,
         };
-        if beyond
-            || entry.deleted[row]
-            || matching.is_some_and(|matching| !matching[row])
-            || selection.is_some_and(|selection| !selection.allows(entry.id, row))
-        {
+        if beyond {
             return;
         }
         let farthest = self.key(cosine - slack, norm, exact);

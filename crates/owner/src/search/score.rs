@@ -97,10 +97,9 @@ impl<'a> Scoring<'a> {
 
     /// Whether no row of a segment can be a hit: each is deleted, or left out by the caller's selection.
     pub fn leaves_out(&self, entry: &Entry) -> bool {
-        let selection = self.asked.selection;
-        entry.deleted.iter().enumerate().all(|(row, gone)| {
-            *gone || selection.is_some_and(|selection| !selection.allows(entry.id, row))
-        })
+        let Some(selection) = self.asked.selection else { return !entry.deleted.contains(&false) };
+        let mut rows = entry.deleted.iter().zip(selection.of(entry.id));
+        !rows.any(|(gone, chosen)| *chosen && !gone)
     }
 
     /// A segment comes, part by part; of it the rows of `matching`, where there is a filter.
@@ -135,6 +134,8 @@ impl<'a> Scoring<'a> {
         let entry = self.entry(index);
         let (start, mut ranked, mut cosines) = (Stopwatch::start(), 0.0, true);
         let rankings = &mut self.rankings;
+        let chosen = selection.map(|selection| selection.of(entry.id));
+        let among = [matching, chosen];
         let opened = entry.opened(owner, directory, part.folded);
         let scored = self.opening.estimate(&opened, part, &mut |of, estimates| {
             cosines &= are_cosines(query, entry, estimates);
@@ -143,9 +144,9 @@ impl<'a> Scoring<'a> {
             match &flooded {
                 Some(flooded) => {
                     let shown = Estimates { first: estimates.first, ..Estimates::settled(flooded) };
-                    rankings[of].visit(index, &shown, matching, selection);
+                    rankings[of].visit(index, &shown, among);
                 }
-                None => rankings[of].visit(index, estimates, matching, selection),
+                None => rankings[of].visit(index, estimates, among),
             }
             ranked += start.seconds();
             Ok(())

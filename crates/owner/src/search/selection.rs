@@ -12,7 +12,12 @@ pub struct Selection {
 impl Selection {
     /// Whether a row is one of them.
     pub fn allows(&self, segment: SegmentId, row: usize) -> bool {
-        self.rows.get(&segment).and_then(|rows| rows.get(row)).is_some_and(|chosen| *chosen)
+        self.of(segment).get(row) == Some(&true)
+    }
+
+    /// By row of a segment, whether it is one of them; rows beyond are not.
+    pub fn of(&self, segment: SegmentId) -> &[bool] {
+        self.rows.get(&segment).map_or(&[], Vec::as_slice)
     }
 
     /// Segments with rows among them, and how many.

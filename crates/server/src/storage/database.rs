@@ -83,7 +83,7 @@ impl Database {
             .build()
             .map_err(|error| DatabaseError::Io(format!("cannot start threads: {error}")))?;
         let pool = Arc::new(pool);
-        let queue = ScanQueue::start(options.queue, Arc::clone(&pool))
+        let queue = ScanQueue::start(options.queue, options.threads)
             .map_err(|error| DatabaseError::Io(format!("cannot start the scan thread: {error}")))?;
         let cache = Cache::new(options.memory_budget);
         let sessions = SessionStore::within(options.memory_budget);

@@ -7,8 +7,9 @@
 use super::error::DatabaseError;
 use bytes::Bytes;
 use ciphervec::search::SessionKeys;
-use rayon::ThreadPool;
+use rayon::ThreadPoolBuilder;
 use std::collections::VecDeque;
+use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -56,7 +57,7 @@ pub(crate) struct Asked {
 
 /// What queries are put to.
 pub(crate) trait Searchable: Send + Sync {
-    /// The answers to queries that waited together, on the current thread pool.
+    /// The answers to queries that waited together, on the queue's threads.
     fn answer(self: Arc<Self>, queries: &[&Asked]) -> Vec<Result<Answer, DatabaseError>>;
 }
 
@@ -96,17 +97,32 @@ pub(crate) struct ScanQueue {
 }
 
 impl ScanQueue {
-    /// Starts the thread; at most `limit` queries wait.
-    pub fn start(limit: usize, pool: Arc<ThreadPool>) -> std::io::Result<Self> {
+    /// Starts `threads` threads, as many as there are cores for 0; at most `limit` queries wait.
+    ///
+    /// # Errors
+    /// If the system has no more threads.
+    pub fn start(limit: usize, threads: usize) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let shared = Arc::new(Shared {
             waiting: Mutex::default(),
             arrived: Condvar::new(),
             limit: limit.max(1),
         });
         let served = Arc::clone(&shared);
-        let thread = std::thread::Builder::new()
-            .name("ciphervec-scan".to_owned())
-            .spawn(move || serve(&served, &pool))?;
+        let (started, begun) = std::sync::mpsc::channel();
+        let scan = move || {
+            // One of the pool's threads itself: a small scan wakes no other.
+            let pool = ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .thread_name(|index| format!("ciphervec-scan-{index}"))
+                .use_current_thread()
+                .build();
+            let _ = started.send(pool.as_ref().map(|_| ()).map_err(ToString::to_string));
+            if pool.is_ok() {
+                serve(&served);
+            }
+        };
+        let thread = std::thread::Builder::new().name("ciphervec-scan".to_owned()).spawn(scan)?;
+        begun.recv()??;
         Ok(Self { shared, thread: Mutex::new(Some(thread)) })
     }
 
@@ -159,7 +175,7 @@ impl Drop for ScanQueue {
     }
 }
 
-fn serve(shared: &Shared, pool: &ThreadPool) {
+fn serve(shared: &Shared) {
     while let Some(batch) = next(shared) {
         let began = Instant::now();
         let Some(first) = batch.first() else { continue };
@@ -167,7 +183,7 @@ fn serve(shared: &Shared, pool: &ThreadPool) {
         let queries: Vec<&Asked> = batch.iter().map(|job| &job.query).collect();
         // A panic must not take the only scan thread with it: those who wait are told, the next
         // pass runs.
-        let answers = catch_unwind(AssertUnwindSafe(|| pool.install(|| target.answer(&queries))));
+        let answers = catch_unwind(AssertUnwindSafe(|| target.answer(&queries)));
         let seconds = began.elapsed().as_secs_f64();
         let count = batch.len();
         match answers {
