@@ -25,6 +25,10 @@ from .source import (
 
 METRICS: dict[str, MetricName] = {"cosine": "cosine", "ip": "ip", "l2": "l2"}
 _EXACT = ("FLAT",)
+_MOST = 16_384
+"""Rows in one page, which Milvus sets."""
+_BYTES = 1 << 26
+"""Of vectors in one page of a file."""
 
 
 class Milvus(Source):
@@ -90,7 +94,9 @@ class Milvus(Source):
 
     def pages(self) -> Iterator[Table]:
         with troubles(self.address, Exception):
-            pages = self._client.query_iterator(self._name, batch_size=PAGE, output_fields=self._wanted)
+            pages = self._client.query_iterator(
+                self._name, batch_size=self._page(), output_fields=self._wanted
+            )
         try:
             while True:
                 with troubles(self.address, Exception):
@@ -108,6 +114,12 @@ class Milvus(Source):
                 yield self.tabular(rows, records, names)
         finally:
             pages.close()
+
+    def _page(self) -> int:
+        """Rows that are read at once. For each page Milvus Lite looks at all rows: few large ones of a file."""
+        if self.address.host is not None:
+            return PAGE
+        return max(PAGE, min(_MOST, _BYTES // (4 * max(1, self.schema.dimension))))
 
     def nearest(self, queries: Questions, count: int) -> Iterator[Hits] | None:
         return self._nearest(queries, count) if self._exact else None
