@@ -230,7 +230,14 @@ def cross_windows() -> None:
         "-p",
         "ciphervec-python",
     ]
-    watched(build, environment={"CARGO_ZIGBUILD_PYTHON_PATH": str(PYTHON), "PYO3_NO_PYTHON": "1"})
+    watched(
+        build,
+        environment={
+            "CARGO_PROFILE_RELEASE_STRIP": "symbols",  # as maturin does with the others
+            "CARGO_ZIGBUILD_PYTHON_PATH": str(PYTHON),
+            "PYO3_NO_PYTHON": "1",
+        },
+    )
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     library = target / WINDOWS / "release" / "_native.dll"
     call([str(PYTHON), "tools/wheel_windows.py", str(ours[0]), str(library)])
