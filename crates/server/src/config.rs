@@ -43,7 +43,7 @@ pub struct ServeOptions {
     /// slowly, and the log says so. Left out: 4GiB, or less where the system allows less.
     #[arg(long, env = "CIPHERVEC_MEMORY_BUDGET", value_parser = size, value_name = "SIZE")]
     pub memory_budget: Option<u64>,
-    /// Threads that scan, and as many that run programs; all cores if left out.
+    /// Threads that scan, as many that read and check, and as many that run programs; all cores if left out.
     #[arg(long, env = "CIPHERVEC_THREADS", default_value_t = 0, hide_default_value = true)]
     pub threads: usize,
     /// The largest body of one request. Larger blobs come as uploads.

@@ -36,7 +36,7 @@ pub struct DatabaseOptions {
     pub url: String,
     /// Bytes of segments to keep in memory at most.
     pub memory_budget: u64,
-    /// Threads that scan and check; 0 for one a core.
+    /// Threads that scan, and as many that read and check; 0 for one a core.
     pub threads: usize,
     /// Queries that may wait.
     pub queue: usize,
