@@ -24,7 +24,7 @@ def _named(title: str, column: int) -> set[str]:
 
 
 def _methods(source: str, *names: str) -> set[str]:
-    """Public methods and properties of classes in TypeScript, and of what a page holds of a Worker where they are that."""
+    """Public methods and properties of classes in TypeScript, with those that they inherit of `Held`."""
     text = (SOURCES / source).read_text(encoding="utf-8")
     bodies = "\n".join(text.split(f"\nexport class {name} ")[1].split("\n}")[0] for name in names)
     if re.search(rf"^export class (?:{'|'.join(names)}) extends Held ", text, re.MULTILINE):

@@ -74,7 +74,7 @@ impl Comparison {
 
     /// Which of values in ascending order match, where those that do follow one another.
     pub fn run(&self, values: &[Value]) -> Option<Range<usize>> {
-        let bound = self.operands.iter().next()?;
+        let bound = self.operands.iter().next().filter(|_| !self.negated)?;
         let below = || values.partition_point(|value| value < bound);
         let through = || values.partition_point(|value| value <= bound);
         let first = || values.partition_point(|value| value.kind() < bound.kind());

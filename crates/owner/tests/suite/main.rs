@@ -29,6 +29,7 @@ mod program_refreshed;
 mod pruned;
 mod search;
 mod search_pruned;
+mod search_sealing;
 mod search_together;
 mod shares;
 mod short_answers;
