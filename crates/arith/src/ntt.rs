@@ -178,6 +178,42 @@ impl NttTable {
         kernels::inverse::<true>(backend, &self.plan, &self.roots, data);
     }
 
+    /// From the sums of runs of `s` values each, bit-reversed order, to the coefficients of `1, X^s, X^2s, ...`, in place, all in
+    /// `[0, q)`; `s` is the degree over their number. The roots of a run have one power `s`, so that its sum goes through a
+    /// transform of that length, and the other coefficients through none.
+    ///
+    /// # Panics
+    /// When the sums are no power of two, more than the degree, or of the conjugate-invariant ring.
+    pub fn inverse_of_runs(&self, sums: &mut [u64]) {
+        let (count, m) = (sums.len(), &self.plan.modulus);
+        assert!(
+            count.is_power_of_two() && count <= self.plan.degree && self.plan.fold.is_none(),
+            "expected a power of two of sums, modulo X^N + 1"
+        );
+        let mut roots = vec![0; count];
+        let root = m.pow(self.plan.root, (self.plan.degree / count) as u64);
+        let mut power = 1;
+        for exponent in (1..count).rev() {
+            // Its power `count` is -1.
+            power = m.mul(power, root);
+            roots[exponent.reverse_bits() >> (count.leading_zeros() + 1)] = m.neg(power);
+        }
+        // Gentleman-Sande, which has no node 0.
+        let mut nodes = count / 2;
+        while nodes > 0 {
+            for (part, &root) in sums.chunks_exact_mut(count / nodes).zip(&roots[nodes..]) {
+                let (low, high) = part.split_at_mut(count / nodes / 2);
+                for (x, y) in low.iter_mut().zip(high) {
+                    (*x, *y) = (m.add(*x, *y), m.mul(m.sub(*x, *y), root));
+                }
+            }
+            nodes /= 2;
+        }
+        // The degree divides q - 1.
+        let scale = m.value() - (m.value() - 1) / self.plan.degree as u64;
+        sums.iter_mut().for_each(|x| *x = m.mul(*x, scale));
+    }
+
     /// For odd `galois = g` the permutation with `forward(f(X^g))[i] = forward(f)[perm[i]]`. In the
     /// conjugate-invariant ring `g` counts modulo 4N, and `g` and `-g` are the same automorphism.
     ///

@@ -59,6 +59,23 @@ pub fn sub_scale_assign(a: &mut [u64], b: &[u64], s: &Shoup, m: &Modulus) {
     dispatch::poly::sub_scale_assign(a, b, s, m);
 }
 
+/// The step of a tree under a key switch: `(even, odd) = (even + s, (even - s) w)` for `s = inverse (low - high)`, plus
+/// `rotated` where there is one. `low` is used up.
+pub fn split(
+    [even, odd]: [&mut [u64]; 2],
+    low: &mut [u64],
+    high: &[u64],
+    inverse: &Shoup,
+    rotated: Option<&[u64]>,
+    w: &[u64],
+    m: &Modulus,
+) {
+    for other in [&*odd, low, high, w].into_iter().chain(rotated) {
+        same(even.len(), other.len());
+    }
+    dispatch::poly::split([even, odd], low, high, inverse, rotated, w, m);
+}
+
 /// `a = s (a - b)` in coefficient form, where `b` holds residues modulo another prime `from`, read
 /// as integers in `(-from/2, from/2)`: with `s` the inverse of `from`, the division by one prime of
 /// a basis, rounded.

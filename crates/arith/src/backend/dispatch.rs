@@ -98,6 +98,15 @@ pub(crate) mod poly {
         fn dot(out: &mut [u64], a: &[&[u64]], b: &[&[u64]], m: &Modulus);
         fn dot_repeated(out: &mut [u64], a: &[&[u64]], b: &[&[u64]], m: &Modulus);
         fn sub_scale_assign(a: &mut [u64], b: &[u64], s: &Shoup, m: &Modulus);
+        fn split(
+            parts: [&mut [u64]; 2],
+            low: &mut [u64],
+            high: &[u64],
+            inverse: &Shoup,
+            rotated: Option<&[u64]>,
+            w: &[u64],
+            m: &Modulus,
+        );
         fn sub_centred_scale_assign(
             a: &mut [u64],
             b: &[u64],

@@ -86,6 +86,14 @@ fn pointwise_arithmetic() {
             on(&|x| poly::mul_add_assign(x, &b, &c, &m));
             on(&|x| poly::scalar_mul_assign(x, u64::MAX - 5, &m));
             on(&|x| poly::sub_scale_assign(x, &b, &m.shoup(u64::MAX - 5), &m));
+            for rotated in [None, Some(c.as_slice())] {
+                agree(&what, || {
+                    let (mut even, mut odd, mut low) = (a.clone(), b.clone(), c.clone());
+                    let inverse = m.shoup(u64::MAX - 5);
+                    poly::split([&mut even, &mut odd], &mut low, &b, &inverse, rotated, &c, &m);
+                    (even, odd)
+                });
+            }
             for terms in [0, 1, 2, 9, 17, 40] {
                 let left: Vec<&[u64]> =
                     (0..terms).map(|j| [&a, &b, &c][j % 3].as_slice()).collect();

@@ -43,6 +43,24 @@ fn multiplies_like_the_schoolbook() {
 }
 
 #[test]
+fn gives_the_coefficients_of_powers_alone() {
+    for (n, bits) in [(1 << 10, 14), (1 << 12, 50), (1 << 14, 50)] {
+        let table = NttTable::new(n, ntt_primes(bits, n, 1).expect("prime")[0]).expect("table");
+        let values = random(table.modulus(), n, 4);
+        let mut whole = values.clone();
+        table.inverse(&mut whole);
+        for count in [1, 2, 16, n / 2, n] {
+            let runs = values.chunks(n / count);
+            let sum = |run: &[u64]| run.iter().fold(0, |sum, &x| table.modulus().add(sum, x));
+            let mut some: Vec<u64> = runs.map(sum).collect();
+            table.inverse_of_runs(&mut some);
+            let expected: Vec<u64> = whole.iter().step_by(n / count).copied().collect();
+            assert_eq!(some, expected, "{count} of {n}");
+        }
+    }
+}
+
+#[test]
 fn evaluates_at_odd_powers_of_the_root_in_reversed_order() {
     for log in [10, 12, 13] {
         let n = 1usize << log;

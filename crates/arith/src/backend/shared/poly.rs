@@ -145,9 +145,42 @@ macro_rules! double_pointwise {
 }
 pub(crate) use double_pointwise;
 
-/// Sums of products over four lanes.
+/// A tree's step and sums of products over four lanes.
 macro_rules! double_dots {
     ($features:literal) => {
+        /// `s` is above `-0.6 q` and below `1.6 q`; a difference is centred before its product.
+        #[target_feature(enable = $features)]
+        pub(crate) fn split(
+            [even, odd]: [&mut [u64]; 2],
+            low: &mut [u64],
+            high: &[u64],
+            inverse: &Shoup,
+            rotated: Option<&[u64]>,
+            w: &[u64],
+            m: &Modulus,
+        ) {
+            let whole = even.len() / LANES * LANES;
+            if m.value() >> KERNEL_BITS != 0 || whole != even.len() {
+                return portable::poly::split([even, odd], low, high, inverse, rotated, w, m);
+            }
+            let (c, inverse) = (Constants::of(m), factor(m, inverse));
+            let outs = even.as_chunks_mut().0.iter_mut().zip(odd.as_chunks_mut().0);
+            let switched = low.as_chunks().0.iter().zip(high.as_chunks().0);
+            let rotated = rotated.map(|rotated| rotated.as_chunks().0);
+            for (i, (((even, odd), (low, high)), w)) in
+                outs.zip(switched).zip(w.as_chunks().0).enumerate()
+            {
+                let mut s = mul_root(&c, sub(load_residues(low), load_residues(high)), inverse);
+                if let Some(rotated) = rotated {
+                    s = add(s, load_residues(&rotated[i]));
+                }
+                let x = load_residues(even);
+                store_residues(&c, even, reduce(&c, add(x, s)));
+                let product = multiply(&c, reduce(&c, sub(x, s)), load_residues(w));
+                store_residues(&c, odd, product);
+            }
+        }
+
         /// Products below `7/8 q` that add up to less than `8q` together with a reduced sum.
         pub(crate) const TERMS: usize = 8;
 

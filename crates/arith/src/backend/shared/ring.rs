@@ -25,6 +25,8 @@ macro_rules! double_scan {
         use crate::backend::shared::prefetch::{FAR, prefetch_ahead, prefetch_far};
         use crate::modulus::Modulus;
 
+        use core::ops::Range;
+
         pub(crate) use crate::backend::portable::ring::pack50;
 
         /// Vectors of four residues in a strip.
@@ -42,8 +44,10 @@ macro_rules! double_scan {
         /// doubles hold all integers.
         const TERMS: usize = 22;
         const _: () = assert!((1 << 49) + 2 + TERMS as u64 * 2 * CENTRE * (1 << 24) < 1 << 53);
-        /// Queries that are cut together and share a pass over the data: 256 KiB at 128 nodes.
+        /// Queries that share a pass over the data: what is cut of [`TERMS`] nodes takes 44 KiB.
         const PASS: usize = 8;
+        /// Groups of blocks that they go over together: their sums take 128 KiB.
+        const RUN: usize = 8;
         /// How far ahead of what is at hand packed residues and words are fetched: the strips of
         /// the next [`TERMS`] nodes of four blocks, so that the first of the passes over them finds
         /// them.
@@ -56,6 +60,10 @@ macro_rules! double_scan {
         type Cut = [V; 4];
         /// For U and for V: the sums of `d0 w0`, `d0 w1`, `d1 w0` and `d1 w1`.
         type Sums = [[V; 4]; 2];
+        /// Of a query over a group.
+        type GroupSums = [[Sums; VECTORS]; GROUP];
+        /// Sums of a query's words, of `b'` and of `a'`.
+        type Totals = [[u64; LANES]; 2 * VECTORS];
         /// What the sums of `b'` and of `a'` lack for residues being taken without their
         /// [`OFFSET`].
         type Correction = [[f64; LANES]; 2 * VECTORS];
@@ -63,12 +71,6 @@ macro_rules! double_scan {
         type Strip = [u8; STRIP_BYTES];
         /// Where the sums of a query over a group go: U and V.
         type Out<'a> = (&'a mut [u64], &'a mut [u64]);
-
-        /// A query that was cut.
-        struct Query<'a> {
-            words: &'a [[Cut; VECTORS]],
-            correction: Correction,
-        }
 
         /// The first 16 and the last 16 of the 25 bytes at `25 j`, which hold four residues: two
         /// begin in the first 12 and a half, and two behind.
@@ -175,9 +177,9 @@ macro_rules! double_scan {
                 [sub(low, self.centre), sub(high, self.centre)]
             }
 
-            /// A query's words, centred and cut: `w = w0 + 2^25 w1` with both up to `2^24`.
+            /// A query's words of some nodes, centred and cut: `w = w0 + 2^25 w1` with both up to `2^24`.
             #[target_feature(enable = $features)]
-            fn cut(&self, query: &[u64], m: &Modulus, cut: &mut Vec<[Cut; VECTORS]>) -> Correction {
+            fn cut(&self, query: &[u64], cut: &mut Vec<[Cut; VECTORS]>, totals: &mut Totals) {
                 let round = set_double(1.5 * (1u128 << (52 + HALF)) as f64);
                 let scale = set_double(1.0 / (1u64 << HALF) as f64);
                 let halves = |words: &[u64; LANES]| {
@@ -189,7 +191,6 @@ macro_rules! double_scan {
                 };
                 let nodes = query.as_chunks::<LANES>().0.as_chunks::<{ 2 * VECTORS }>().0;
                 cut.reserve(nodes.len());
-                let mut totals = [[0; LANES]; 2 * VECTORS];
                 for (words, node) in nodes.iter().zip(cut.spare_capacity_mut()) {
                     // Two lines a node. Behind a strip's words lie those of the next one.
                     prefetch_ahead(&words[0], AHEAD);
@@ -205,11 +206,6 @@ macro_rules! double_scan {
                 }
                 // SAFETY: room for these nodes was reserved, and the loop wrote each.
                 unsafe { cut.set_len(cut.len() + nodes.len()) };
-                // At most 2^12 words below 2^50 each.
-                let offset = m.reduce(OFFSET);
-                totals.map(|total| {
-                    total.map(|total| m.to_centered(m.mul(m.reduce(total), offset)) as f64)
-                })
             }
 
             /// The sums of one node more.
@@ -323,59 +319,97 @@ macro_rules! double_scan {
             fn scan_alone<const WIDTH: usize>(
                 &self,
                 group: &[Strip],
-                query: &Query<'_>,
+                words: &[[Cut; VECTORS]],
+                lacks: &Correction,
                 out: Out<'_>,
             ) {
                 let group = group.as_chunks::<WIDTH>().0;
                 let terms = terms(group.len());
                 let mut sums = [[[[zero(); 4]; 2]; VECTORS]; WIDTH];
-                for (strips, words) in group.chunks(terms).zip(query.words.chunks(terms)) {
+                for (strips, words) in group.chunks(terms).zip(words.chunks(terms)) {
                     for (block, [first, last]) in sums.iter_mut().enumerate() {
                         self.accumulate::<WIDTH, 0>(strips, block, words, first);
                         self.accumulate::<WIDTH, 1>(strips, block, words, last);
                     }
                 }
-                self.finish_group(&sums, query, out);
+                self.finish_group(&sums, lacks, out);
             }
 
-            /// At most [`PASS`] queries over the blocks of a group, whose halves are made once.
+            /// Some nodes of a group, whose halves are made once, times the words that several queries have there.
             #[target_feature(enable = $features)]
-            fn scan_together<'a, const WIDTH: usize>(
+            fn accumulate_group<const WIDTH: usize>(
                 &self,
                 group: &[Strip],
-                queries: &[Query<'_>],
-                out: impl Iterator<Item = Out<'a>>,
+                here: Range<usize>,
+                words: &[[Cut; VECTORS]],
+                sums: &mut [GroupSums],
             ) {
-                let group = group.as_chunks::<WIDTH>().0;
-                let terms = terms(group.len());
-                let mut sums = [[[[[zero(); 4]; 2]; VECTORS]; WIDTH]; PASS];
+                let strips = &group.as_chunks::<WIDTH>().0[here];
                 let mut halves = [[[[zero(); 2]; TERMS]; VECTORS]; WIDTH];
-                for (index, strips) in group.chunks(terms).enumerate() {
-                    for (block, [first, last]) in halves.iter_mut().enumerate() {
-                        self.keep_halves::<WIDTH, 0>(strips, block, first);
-                        self.keep_halves::<WIDTH, 1>(strips, block, last);
+                for (block, [first, last]) in halves.iter_mut().enumerate() {
+                    self.keep_halves::<WIDTH, 0>(strips, block, first);
+                    self.keep_halves::<WIDTH, 1>(strips, block, last);
+                }
+                for (words, sums) in words.chunks_exact(strips.len()).zip(sums) {
+                    for (halves, sums) in halves.iter().zip(sums) {
+                        self.accumulate_halves::<0>(&halves[0], words, &mut sums[0]);
+                        self.accumulate_halves::<1>(&halves[1], words, &mut sums[1]);
                     }
-                    for (query, sums) in queries.iter().zip(&mut sums) {
-                        let words = &query.words[index * terms..][..strips.len()];
-                        for (halves, sums) in halves.iter().zip(sums) {
-                            self.accumulate_halves::<0>(&halves[0], words, &mut sums[0]);
-                            self.accumulate_halves::<1>(&halves[1], words, &mut sums[1]);
+                }
+            }
+
+            /// Several queries over a run of groups: their sums, `[group][query]`, and what those lack. Nodes are the outer loop,
+            /// so that what was cut of [`TERMS`] of them stays in the first two caches for all groups.
+            #[target_feature(enable = $features)]
+            fn scan_together(
+                &self,
+                run: &[Strip],
+                nodes: usize,
+                queries: &[&[u64]],
+                m: &Modulus,
+            ) -> (Vec<GroupSums>, Vec<Correction>) {
+                let groups = run.len().div_ceil(GROUP * nodes);
+                let mut sums = vec![[[[[zero(); 4]; 2]; VECTORS]; GROUP]; groups * queries.len()];
+                let mut totals = vec![[[0; LANES]; 2 * VECTORS]; queries.len()];
+                let terms = terms(nodes);
+                let mut cut = Vec::with_capacity(queries.len() * terms);
+                for first in (0..nodes).step_by(terms) {
+                    let here = first..nodes.min(first + terms);
+                    cut.clear();
+                    for (query, totals) in queries.iter().zip(&mut totals) {
+                        let words = here.start * 2 * STRIP..here.end * 2 * STRIP;
+                        self.cut(&query[words], &mut cut, totals);
+                    }
+                    let sums = sums.chunks_exact_mut(queries.len());
+                    for (group, sums) in run.chunks(GROUP * nodes).zip(sums) {
+                        let here = here.clone();
+                        match group.len() / nodes {
+                            4 => self.accumulate_group::<4>(group, here, &cut, sums),
+                            3 => self.accumulate_group::<3>(group, here, &cut, sums),
+                            2 => self.accumulate_group::<2>(group, here, &cut, sums),
+                            _ => self.accumulate_group::<1>(group, here, &cut, sums),
                         }
                     }
                 }
-                for ((query, sums), out) in queries.iter().zip(&sums).zip(out) {
-                    self.finish_group(sums, query, out);
-                }
+                (sums, totals.into_iter().map(|totals| correction(totals, m)).collect())
             }
 
             #[target_feature(enable = $features)]
-            fn finish_group(&self, sums: &[[Sums; VECTORS]], query: &Query<'_>, (u, v): Out<'_>) {
+            fn finish_group(&self, sums: &[[Sums; VECTORS]], lacks: &Correction, (u, v): Out<'_>) {
                 let (u, v) = (u.as_chunks_mut::<LANES>().0, v.as_chunks_mut::<LANES>().0);
                 for (i, ((sums, u), v)) in sums.as_flattened().iter().zip(u).zip(v).enumerate() {
-                    self.finish(&sums[0], &query.correction[i % VECTORS], u);
-                    self.finish(&sums[1], &query.correction[VECTORS + i % VECTORS], v);
+                    self.finish(&sums[0], &lacks[i % VECTORS], u);
+                    self.finish(&sums[1], &lacks[VECTORS + i % VECTORS], v);
                 }
             }
+        }
+
+        /// At most 2^12 words below 2^50 are in a total.
+        fn correction(totals: Totals, m: &Modulus) -> Correction {
+            let offset = m.reduce(OFFSET);
+            totals.map(|total| {
+                total.map(|total| m.to_centered(m.mul(m.reduce(total), offset)) as f64)
+            })
         }
 
         /// Nodes in equal runs of at most [`TERMS`].
@@ -398,37 +432,39 @@ macro_rules! double_scan {
             let kernel = Kernel::new(m);
             let strips = data.as_chunks::<STRIP_BYTES>().0;
             let blocks = strips.len() / nodes;
-            let mut cut = Vec::with_capacity(PASS.min(queries.len()) * nodes);
-            for (pass, queries) in queries.chunks(PASS).enumerate() {
-                cut.clear();
-                let corrections: Vec<Correction> =
-                    queries.iter().map(|query| kernel.cut(query, m, &mut cut)).collect();
-                let queries: Vec<Query<'_>> = cut
-                    .chunks_exact(nodes)
-                    .zip(corrections)
-                    .map(|(words, correction)| Query { words, correction })
-                    .collect();
+            // Where a query's sums over a group go.
+            let place = |query: usize, group: usize, width: usize| {
+                let at = (query * blocks + group * GROUP) * STRIP;
+                at..at + width * STRIP
+            };
+            if let [query] = queries {
+                let (mut words, mut totals) = (Vec::new(), [[0; LANES]; 2 * VECTORS]);
+                kernel.cut(query, &mut words, &mut totals);
+                let lacks = correction(totals, m);
                 for (index, group) in strips.chunks(GROUP * nodes).enumerate() {
                     let width = group.len() / nodes;
-                    let at = (pass * PASS * blocks + index * GROUP) * STRIP;
-                    let every = blocks * STRIP;
-                    if let [query] = &*queries {
-                        let out = (&mut u[at..at + width * STRIP], &mut v[at..at + width * STRIP]);
-                        match width {
-                            4 => kernel.scan_alone::<4>(group, query, out),
-                            3 => kernel.scan_alone::<3>(group, query, out),
-                            2 => kernel.scan_alone::<2>(group, query, out),
-                            _ => kernel.scan_alone::<1>(group, query, out),
-                        }
-                        continue;
-                    }
-                    let out = u[at..].chunks_mut(every).zip(v[at..].chunks_mut(every));
-                    let out = out.map(|(u, v)| (&mut u[..width * STRIP], &mut v[..width * STRIP]));
+                    let at = place(0, index, width);
+                    let out = (&mut u[at.clone()], &mut v[at]);
                     match width {
-                        4 => kernel.scan_together::<4>(group, &queries, out),
-                        3 => kernel.scan_together::<3>(group, &queries, out),
-                        2 => kernel.scan_together::<2>(group, &queries, out),
-                        _ => kernel.scan_together::<1>(group, &queries, out),
+                        4 => kernel.scan_alone::<4>(group, &words, &lacks, out),
+                        3 => kernel.scan_alone::<3>(group, &words, &lacks, out),
+                        2 => kernel.scan_alone::<2>(group, &words, &lacks, out),
+                        _ => kernel.scan_alone::<1>(group, &words, &lacks, out),
+                    }
+                }
+                return;
+            }
+            for (start, run) in strips.chunks(RUN * GROUP * nodes).enumerate() {
+                for (pass, queries) in queries.chunks(PASS).enumerate() {
+                    let (sums, lacks) = kernel.scan_together(run, nodes, queries, m);
+                    let sums = sums.chunks_exact(queries.len());
+                    for (index, (group, sums)) in run.chunks(GROUP * nodes).zip(sums).enumerate() {
+                        let width = group.len() / nodes;
+                        for (k, (sums, lacks)) in sums.iter().zip(&lacks).enumerate() {
+                            let at = place(pass * PASS + k, start * RUN + index, width);
+                            let out = (&mut u[at.clone()], &mut v[at]);
+                            kernel.finish_group(&sums[..width], lacks, out);
+                        }
                     }
                 }
             }

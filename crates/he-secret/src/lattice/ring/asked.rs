@@ -10,7 +10,8 @@ use super::{
 use crate::error::Result;
 use ciphervec_arith::parallel::*;
 use ciphervec_arith::poly;
-use zeroize::{Zeroize, Zeroizing};
+use ciphervec_arith::ring::STRIP;
+use zeroize::Zeroizing;
 
 /// One query at one level of its tree.
 pub struct AskedLevel {
@@ -59,33 +60,50 @@ impl AskedLevel {
     }
 }
 
-/// The coefficients of c0_r + t c1_r at which node r holds dimensions.
+/// The coefficients of c0_r + t c1_r at which node r holds dimensions: every 2^level-th, for which sums of runs of 2^level values are
+/// enough.
 fn message(ring: &Ring, secret: &QueryKey, tree: &Expanded) -> Zeroizing<Vec<i64>> {
     let (layout, q) = (tree.layout(), ring.modulus());
-    let nodes: Vec<(usize, usize)> = layout.node_list().collect();
-    let found: Vec<Vec<(usize, i64)>> = nodes
-        .par_iter()
-        .enumerate()
-        .map_init(
-            || [(); 2].map(|()| Zeroizing::new(vec![0u64; DEGREE])),
-            |[constant, linear], (node, &(chunk, residue))| {
-                tree.node(node, constant, linear);
-                poly::mul_add_assign(constant, linear, &secret.residues, q);
-                ring.tables()[0].inverse(constant);
-                // X^(−e) = −X^(N − e).
-                let at = |exponent: usize| match exponent {
-                    0 => q.to_centered(constant[0]),
-                    _ => -q.to_centered(constant[DEGREE - exponent]),
-                };
-                let dims = layout.node_dims(chunk, residue);
-                dims.map(|(dim, exponent)| (dim, at(exponent))).collect()
-            },
-        )
+    let (step, count) = (1 << layout.level(), DEGREE >> layout.level());
+    // Runs of less than a strip are cut from its sums.
+    let (strips_a_run, runs_a_strip) = ((step / STRIP).max(1), (STRIP / step).max(1));
+    let strips: Vec<&[u64]> = tree.strips().collect();
+    let factors = secret.residues.par_chunks(strips_a_run * STRIP);
+    let folded: Vec<Zeroizing<Vec<u64>>> = strips
+        .par_chunks(strips_a_run)
+        .zip(factors)
+        .map(|(strips, factors)| {
+            let factors: Vec<&[u64]> = factors.chunks(STRIP).collect();
+            let mut folded = Zeroizing::new(Vec::with_capacity(layout.nodes() * runs_a_strip));
+            for at in (0..layout.nodes()).map(|node| node * 2 * STRIP) {
+                let linear: Vec<&[u64]> =
+                    strips.iter().map(|strip| &strip[at + STRIP..][..STRIP]).collect();
+                let mut sums = Zeroizing::new([0; STRIP]);
+                poly::dot(&mut *sums, &linear, &factors, q);
+                // Not 2^13 words below 2^50.
+                for constant in strips.iter().map(|strip| &strip[at..][..STRIP]) {
+                    sums.iter_mut().zip(constant).for_each(|(sum, word)| *sum += word);
+                }
+                folded.extend(
+                    sums.chunks(STRIP / runs_a_strip).map(|run| q.reduce(run.iter().sum())),
+                );
+            }
+            folded
+        })
         .collect();
     let mut message = Zeroizing::new(vec![0; layout.dimension()]);
-    for mut dims in found {
-        dims.iter().for_each(|&(dim, value)| message[dim] = value);
-        dims.iter_mut().for_each(|(_, value)| value.zeroize());
+    let mut some = Zeroizing::new(vec![0; count]);
+    for (node, (chunk, residue)) in layout.node_list().enumerate() {
+        let runs = folded.iter().flat_map(|folded| &folded[node * runs_a_strip..][..runs_a_strip]);
+        some.iter_mut().zip(runs).for_each(|(some, run)| *some = *run);
+        ring.tables()[0].inverse_of_runs(&mut some);
+        for (dim, exponent) in layout.node_dims(chunk, residue) {
+            // X^(−e) = −X^(N − e).
+            message[dim] = match exponent / step {
+                0 => q.to_centered(some[0]),
+                place => -q.to_centered(some[count - place]),
+            };
+        }
     }
     message
 }

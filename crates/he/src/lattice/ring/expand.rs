@@ -47,6 +47,12 @@ impl Expanded {
         &self.layout
     }
 
+    /// The words of each strip, `[node][8 of c0, 8 of c1]`, NTT form.
+    #[doc(hidden)]
+    pub fn strips(&self) -> impl Iterator<Item = &[u64]> {
+        (0..Layout::STRIPS).map(|strip| self.strip(strip))
+    }
+
     /// Words of one strip.
     fn strip(&self, strip: usize) -> &[u64] {
         let length = self.layout.nodes() * 2 * STRIP;
@@ -65,8 +71,7 @@ impl Expanded {
     }
 
     /// Both components of a node, NTT form.
-    #[doc(hidden)]
-    pub fn node(&self, node: usize, constant: &mut [u64], linear: &mut [u64]) {
+    pub(in crate::lattice) fn node(&self, node: usize, constant: &mut [u64], linear: &mut [u64]) {
         let outs = constant.as_chunks_mut::<STRIP>().0.iter_mut();
         for (strip, (u, v)) in outs.zip(linear.as_chunks_mut::<STRIP>().0).enumerate() {
             let here = &self.strip(strip)[node * 2 * STRIP..];

@@ -226,6 +226,7 @@ impl TreeKeys {
             poly::permute(&mut scratch.rotated, constant, permutation);
         }
         let mut odd = odd.map(|odd| odd.split_at_mut(DEGREE));
+        let (monomial, mut unwanted) = (&ring.monomials[usize::from(level)], [0; PIECE]);
         for part in (0..2).filter(|&part| wanted[part]) {
             let whole: &mut [u64] = if part == 0 { constant } else { linear };
             let mut odd = odd.as_mut().map(
@@ -233,18 +234,11 @@ impl TreeKeys {
                     if part == 0 { &mut **constant } else { &mut **linear }
                 },
             );
-            scratch.switch(ring, keys, part, |at, switched, rotated| {
-                if part == 0 {
-                    poly::add_assign(switched, rotated, q);
-                }
-                let whole = &mut whole[at.clone()];
-                if let Some(odd) = &mut odd {
-                    let odd = &mut odd[at.clone()];
-                    odd.copy_from_slice(whole);
-                    poly::sub_assign(odd, switched, q);
-                    poly::mul_assign(odd, &ring.monomials[usize::from(level)][at], q);
-                }
-                poly::add_assign(whole, switched, q);
+            scratch.switch(ring, keys, part, |at, low, high, rotated| {
+                let odd = odd.as_mut().map_or(&mut unwanted[..], |odd| &mut odd[at.clone()]);
+                let (outs, w) = ([&mut whole[at.clone()], odd], &monomial[at]);
+                let rotated = (part == 0).then_some(rotated);
+                poly::split(outs, low, high, &ring.special_inverse, rotated, w, q);
             });
         }
     }
@@ -261,11 +255,12 @@ pub(in crate::lattice) fn times_secret(
 ) {
     scratch.decompose(ring, keys.len(), |whole| whole.copy_from_slice(row[1]));
     for (part, out) in out.into_iter().enumerate() {
-        scratch.switch(ring, keys, part, |at, switched, _| {
+        scratch.switch(ring, keys, part, |at, low, high, _| {
+            poly::sub_scale_assign(low, high, &ring.special_inverse, ring.modulus());
             if part == 1 {
-                poly::add_assign(switched, &row[0][at.clone()], ring.modulus());
+                poly::add_assign(low, &row[0][at.clone()], ring.modulus());
             }
-            out[at].copy_from_slice(switched);
+            out[at].copy_from_slice(low);
         });
     }
 }
@@ -314,14 +309,14 @@ impl Scratch {
         }
     }
 
-    /// Gives one component, 0 for c0 and 1 for c1, of the switched ciphertext to `take`, piece by piece: where it is, its
-    /// words, and those of `rotated` beside them.
+    /// Gives one component, 0 for c0 and 1 for c1, of the switched ciphertext to `take`, piece by piece: where it is, the two
+    /// whose difference over P it is, and the words of `rotated` beside them.
     fn switch(
         &mut self,
         ring: &Ring,
         keys: &[SwitchingKey],
         part: usize,
-        mut take: impl FnMut(Range<usize>, &mut [u64], &[u64]),
+        mut take: impl FnMut(Range<usize>, &mut [u64], &[u64], &[u64]),
     ) {
         let (q, p) = (ring.ciphertext.modulus(), ring.special.modulus());
         let Scratch { digits, high, rotated } = self;
@@ -336,17 +331,15 @@ impl Scratch {
             }
         };
         products(high, 1, 0..DEGREE, p);
-        // Key switching divides by P: subtract the value modulo P, then multiply by P⁻¹ modulo q.
+        // Key switching divides by P: `take` subtracts the value modulo P and multiplies by P⁻¹ modulo q.
         ring.special.inverse(high);
         convert::recentre(high, p, q);
         ring.ciphertext.forward(high);
-        let inverse = q.shoup(ring.special_inverse);
         let mut low = [0; PIECE];
         for first in (0..DEGREE).step_by(PIECE) {
             let at = first..first + PIECE;
             products(&mut low, 0, at.clone(), q);
-            poly::sub_scale_assign(&mut low, &high[at.clone()], &inverse, q);
-            take(at.clone(), &mut low, &rotated[at]);
+            take(at.clone(), &mut low, &high[at.clone()], &rotated[at]);
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::lattice::Scales;
 use crate::params::{self, ParamId, Security};
-use ciphervec_arith::modulus::Modulus;
+use ciphervec_arith::modulus::{Modulus, Shoup};
 use ciphervec_arith::ntt::NttTable;
 use ciphervec_arith::parallel::*;
 use ciphervec_arith::ring;
@@ -35,7 +35,7 @@ pub struct Ring {
     pub(super) ciphertext: NttTable,
     pub(super) special: NttTable,
     /// P⁻¹ mod q.
-    pub(super) special_inverse: u64,
+    pub(super) special_inverse: Shoup,
     /// NTT form of X^(2^k) for k = 0 … 11.
     pub(super) monomials: Vec<Vec<u64>>,
     /// Index maps of X ↦ X^(N/2^k + 1) on the NTT form.
@@ -58,6 +58,7 @@ impl Ring {
             expected: "coprime to q".into(),
             actual: primes[1].to_string(),
         })?;
+        let special_inverse = q.shoup(special_inverse);
         let monomials = (0..MAX_LEVEL)
             .map(|level| {
                 let mut monomial = vec![0; DEGREE];

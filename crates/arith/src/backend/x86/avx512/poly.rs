@@ -6,6 +6,7 @@
 
 use core::arch::x86_64::*;
 
+use super::ifma_butterflies as ifma;
 use super::lazy_reduction::LazyReduction;
 
 crate::backend::shared::poly::double_pointwise!("avx2,fma,avx512f,avx512dq,avx512bw,avx512vl");
@@ -24,6 +25,43 @@ fn words(p: &[u64], at: usize) -> __m512i {
 /// Vectors that go through the terms together: a cache line of every factor at a time would defeat
 /// the prefetcher.
 const VECTORS: usize = 4;
+
+/// The differences that are multiplied are below `4q < 2^52`.
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512ifma")]
+pub(crate) fn split(
+    [even, odd]: [&mut [u64]; 2],
+    low: &mut [u64],
+    high: &[u64],
+    inverse: &Shoup,
+    rotated: Option<&[u64]>,
+    w: &[u64],
+    m: &Modulus,
+) {
+    if m.value() >> KERNEL_BITS != 0 || !even.len().is_multiple_of(LANES) {
+        return portable::poly::split([even, odd], low, high, inverse, rotated, w, m);
+    }
+    let (c, lazy) = (ifma::Constants::new(m.value(), 0), LazyReduction::new(m));
+    let (inverse, zero) = (ifma::factor(m, inverse), _mm512_setzero_si512());
+    let q = _mm512_set1_epi64(m.value() as i64);
+    let above = _mm512_set1_epi64(3 * m.value() as i64);
+    let outs = even.as_chunks_mut().0.iter_mut().zip(odd.as_chunks_mut().0);
+    let switched = low.as_chunks().0.iter().zip(high.as_chunks().0);
+    let rotated = rotated.map(|rotated| rotated.as_chunks().0);
+    for (i, (((even, odd), (low, high)), w)) in outs.zip(switched).zip(w.as_chunks().0).enumerate()
+    {
+        let difference =
+            _mm512_sub_epi64(_mm512_add_epi64(ifma::load_values(low), q), ifma::load_values(high));
+        let mut s = ifma::mul_root(&c, difference, inverse);
+        if let Some(rotated) = rotated {
+            s = ifma::add(s, ifma::load_values(&rotated[i]));
+        }
+        let (x, w) = (ifma::load_values(even), ifma::load_values(w));
+        ifma::store_final(&c, even, ifma::add(x, s));
+        let x = _mm512_sub_epi64(_mm512_add_epi64(x, above), s);
+        let (low, high) = (_mm512_madd52lo_epu64(zero, x, w), _mm512_madd52hi_epu64(zero, x, w));
+        ifma::store_values(odd, lazy.residue_of_few(low, high));
+    }
+}
 
 /// `out = sum_j a_j b_j` with one reduction in 4096 terms.
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma")]

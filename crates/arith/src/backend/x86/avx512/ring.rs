@@ -6,7 +6,7 @@
 //! Memory is the budget: 6.25 bytes a residue. A strip is 8 residues of 50 bits; residue i starts
 //! at byte 6 i + floor(i/4), bit 0, 2, 4 or 6. `vpermb`, `vpsrlvq` and an AND unpack it, for four
 //! multiply-adds (low and high of U and of V). Sixteen accumulators serve four blocks with adjacent
-//! strips (`strip_offset`), read once for up to 32 queries.
+//! strips (`strip_offset`), read and unpacked once for up to 32 queries.
 
 use core::arch::x86_64::*;
 
@@ -21,8 +21,10 @@ pub(crate) use crate::backend::portable::ring::pack50;
 /// some memory latencies at full bandwidth. Fetching them into the first level would push the query
 /// out of it.
 const AHEAD: usize = 8192;
-/// Packed residues that wait in the second-level cache for the next query.
-const RUN_BYTES: usize = 256 << 10;
+/// Nodes whose residues are unpacked for all queries: with four blocks 16 KB.
+const NODES: usize = 64;
+/// Groups of blocks that several queries go over together.
+const RUN: usize = 8;
 /// The bytes of a strip among the 64 of a vector.
 const STRIP_MASK: __mmask64 = (1 << STRIP_BYTES) - 1;
 
@@ -80,7 +82,9 @@ pub(crate) fn unpack50(bytes: &[u8], out: &mut [u64]) {
     }
 }
 
-/// All queries over a run of groups before the next, so that the database is read once.
+/// What an accumulator holds of a block: low and high halves of U, then of V.
+type Sums = [__m512i; 4];
+
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512ifma,avx512vbmi")]
 pub(crate) fn scan(
     data: &[u8],
@@ -95,64 +99,131 @@ pub(crate) fn scan(
     }
     let (unpack, lazy) = (Unpack::new(), LazyReduction::new(m));
     let strips = data.as_chunks::<STRIP_BYTES>().0;
+    let [query] = queries else {
+        return scan_together(&unpack, &lazy, strips, nodes, queries, [u, v]);
+    };
+    let query = query.as_chunks::<STRIP>().0.as_chunks::<2>().0;
+    let outs = u.chunks_mut(GROUP * STRIP).zip(v.chunks_mut(GROUP * STRIP));
+    for (group, (u, v)) in strips.chunks(GROUP * nodes).zip(outs) {
+        let mut sums = [[_mm512_setzero_si512(); 4]; GROUP];
+        match group.len() / nodes {
+            4 => scan_group::<4>(&unpack, group, query, &mut sums),
+            3 => scan_group::<3>(&unpack, group, query, &mut sums),
+            2 => scan_group::<2>(&unpack, group, query, &mut sums),
+            _ => scan_group::<1>(&unpack, group, query, &mut sums),
+        }
+        store(&lazy, &sums, u, v);
+    }
+}
+
+/// Several queries over a run of groups before the next, so that the database is read once: its residues are unpacked into the
+/// first-level cache some nodes at a time, and the queries' words of these nodes stay in the second.
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512ifma,avx512vbmi")]
+fn scan_together(
+    unpack: &Unpack,
+    lazy: &LazyReduction,
+    strips: &[[u8; STRIP_BYTES]],
+    nodes: usize,
+    queries: &[&[u64]],
+    [u, v]: [&mut [u64]; 2],
+) {
+    let zero = _mm512_setzero_si512();
     let blocks = strips.len() / nodes;
-    // A run of groups fits the second-level cache beside the queries; within it a query's strip
-    // stays in the first.
-    let run = (RUN_BYTES / (GROUP * nodes * STRIP_BYTES)).max(1) * GROUP;
-    for (start, data) in strips.chunks(run * nodes).enumerate() {
-        for (k, query) in queries.iter().enumerate() {
-            let query = query.as_chunks::<STRIP>().0;
-            for (index, group) in data.chunks(GROUP * nodes).enumerate() {
-                let at = (k * blocks + start * run + index * GROUP) * STRIP;
+    let mut unpacked = [zero; GROUP * NODES];
+    let mut sums = vec![[[zero; 4]; GROUP]; RUN * queries.len()];
+    for (start, run) in strips.chunks(RUN * GROUP * nodes).enumerate() {
+        sums.fill([[zero; 4]; GROUP]);
+        for first in (0..nodes).step_by(NODES) {
+            let here = first..nodes.min(first + NODES);
+            for (group, sums) in run.chunks(GROUP * nodes).zip(sums.chunks_mut(queries.len())) {
                 let width = group.len() / nodes;
-                let (u, v) = (&mut u[at..at + width * STRIP], &mut v[at..at + width * STRIP]);
-                match (width, k) {
-                    (4, 0) => scan_group::<4, true>(&unpack, &lazy, group, query, u, v),
-                    (4, _) => scan_group::<4, false>(&unpack, &lazy, group, query, u, v),
-                    (3, _) => scan_group::<3, false>(&unpack, &lazy, group, query, u, v),
-                    (2, _) => scan_group::<2, false>(&unpack, &lazy, group, query, u, v),
-                    _ => scan_group::<1, false>(&unpack, &lazy, group, query, u, v),
+                let packed = &group[here.start * width..here.end * width];
+                let unpacked = &mut unpacked[..packed.len()];
+                for (strips, out) in packed.chunks(GROUP).zip(unpacked.chunks_mut(GROUP)) {
+                    fetch(&strips[0]);
+                    for (strip, out) in strips.iter().zip(out) {
+                        *out = unpack.vector(strip);
+                    }
                 }
+                for (query, sums) in queries.iter().zip(sums) {
+                    let query = &query.as_chunks::<STRIP>().0.as_chunks::<2>().0[here.clone()];
+                    match width {
+                        4 => accumulate::<4>(unpacked, query, sums),
+                        3 => accumulate::<3>(unpacked, query, sums),
+                        2 => accumulate::<2>(unpacked, query, sums),
+                        _ => accumulate::<1>(unpacked, query, sums),
+                    }
+                }
+            }
+        }
+        for (index, group) in run.chunks(GROUP * nodes).enumerate() {
+            let length = group.len() / nodes * STRIP;
+            for (k, sums) in sums[index * queries.len()..][..queries.len()].iter().enumerate() {
+                let at = (k * blocks + (start * RUN + index) * GROUP) * STRIP;
+                store(lazy, sums, &mut u[at..at + length], &mut v[at..at + length]);
             }
         }
     }
 }
 
-/// One query over `WIDTH` blocks: low and high halves of U and V, sixteen accumulators for four
-/// blocks.
+/// The sums of as many blocks as there is room for.
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn store(lazy: &LazyReduction, sums: &[Sums; GROUP], u: &mut [u64], v: &mut [u64]) {
+    let outs = u.chunks_exact_mut(STRIP).zip(v.chunks_exact_mut(STRIP));
+    for ([low_u, high_u, low_v, high_v], (u, v)) in sums.iter().zip(outs) {
+        lazy.store(*low_u, *high_u, u);
+        lazy.store(*low_v, *high_v, v);
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn multiply_add([low_u, high_u, low_v, high_v]: Sums, d: __m512i, [b, a]: [__m512i; 2]) -> Sums {
+    [
+        _mm512_madd52lo_epu64(low_u, d, b),
+        _mm512_madd52hi_epu64(high_u, d, b),
+        _mm512_madd52lo_epu64(low_v, d, a),
+        _mm512_madd52hi_epu64(high_v, d, a),
+    ]
+}
+
+/// One query over unpacked nodes of `WIDTH` blocks.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn accumulate<const WIDTH: usize>(
+    unpacked: &[__m512i],
+    query: &[[[u64; STRIP]; 2]],
+    sums: &mut [Sums; GROUP],
+) {
+    let mut sum = [[_mm512_setzero_si512(); 4]; WIDTH];
+    sum.copy_from_slice(&sums[..WIDTH]);
+    for (d, [b, a]) in unpacked.as_chunks::<WIDTH>().0.iter().zip(query) {
+        let words = [load(b), load(a)];
+        for i in 0..WIDTH {
+            sum[i] = multiply_add(sum[i], d[i], words);
+        }
+    }
+    sums[..WIDTH].copy_from_slice(&sum);
+}
+
+/// One query over `WIDTH` blocks, sixteen accumulators for four.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512ifma,avx512vbmi")]
-fn scan_group<const WIDTH: usize, const FETCH: bool>(
+fn scan_group<const WIDTH: usize>(
     unpack: &Unpack,
-    lazy: &LazyReduction,
     group: &[[u8; STRIP_BYTES]],
-    query: &[[u64; STRIP]],
-    u: &mut [u64],
-    v: &mut [u64],
+    query: &[[[u64; STRIP]; 2]],
+    sums: &mut [Sums; GROUP],
 ) {
-    let zero = _mm512_setzero_si512();
-    let mut low_u = [zero; WIDTH];
-    let mut high_u = [zero; WIDTH];
-    let mut low_v = [zero; WIDTH];
-    let mut high_v = [zero; WIDTH];
-    let pairs = query.as_chunks::<2>().0;
-    for (strips, [b, a]) in group.as_chunks::<WIDTH>().0.iter().zip(pairs) {
-        if FETCH {
-            fetch(&strips[0]);
-        }
-        let (b, a) = (load(b), load(a));
+    let mut sum = [[_mm512_setzero_si512(); 4]; WIDTH];
+    for (strips, [b, a]) in group.as_chunks::<WIDTH>().0.iter().zip(query) {
+        fetch(&strips[0]);
+        let words = [load(b), load(a)];
         for i in 0..WIDTH {
-            let d = unpack.vector(&strips[i]);
-            low_u[i] = _mm512_madd52lo_epu64(low_u[i], d, b);
-            high_u[i] = _mm512_madd52hi_epu64(high_u[i], d, b);
-            low_v[i] = _mm512_madd52lo_epu64(low_v[i], d, a);
-            high_v[i] = _mm512_madd52hi_epu64(high_v[i], d, a);
+            sum[i] = multiply_add(sum[i], unpack.vector(&strips[i]), words);
         }
     }
-    for i in 0..WIDTH {
-        lazy.store(low_u[i], high_u[i], &mut u[STRIP * i..STRIP * i + STRIP]);
-        lazy.store(low_v[i], high_v[i], &mut v[STRIP * i..STRIP * i + STRIP]);
-    }
+    sums[..WIDTH].copy_from_slice(&sum);
 }
 
 #[inline]
