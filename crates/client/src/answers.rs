@@ -12,9 +12,8 @@ use crate::host::Host;
 use crate::matches::{OpenedAnswer, Wanted, asked_of, ranked};
 use crate::replica::Replica;
 use crate::replica::alone::Alone;
-use crate::replica::asking::{Sent, fetched, query_epoch};
+use crate::replica::asking::{Sent, fetched, format_of, pass_over, query_epoch};
 use crate::replica::batch::check_rows;
-use crate::replica::search::{format_of, pass_over};
 use crate::threads::heavy;
 
 /// A batch of queries: its bytes are for a server, and what opens the answer stays in it.

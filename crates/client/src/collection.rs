@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
 
 use async_lock::Mutex;
-use ciphervec_owner::{Id, IndexSpec, Mode};
+use ciphervec_owner::{Id, IndexSpec};
 
 use crate::belief::choices::Choices;
 use crate::belief::description::Description;
@@ -18,22 +18,14 @@ use crate::records::sparse::Sparse;
 use crate::replica::alone::Alone;
 use crate::replica::batch::{Batch, Records, changed, check_rows, distinct};
 use crate::replica::fetch::Fetch;
-use crate::replica::fusion::Hybrid;
-use crate::replica::late::{CANDIDATES, Late, asked_by, check_asked, encoded};
+use crate::replica::late::encoded;
 use crate::replica::overlay::{Changes, Known, Unknown, say_stale};
 use crate::replica::prefetch::prefetch;
-use crate::replica::querying::{Asked, Wanted, asked};
 use crate::replica::recluster::{Clustered, recluster};
-use crate::replica::request::{
-    Audience, Found, GetResult, Parts, QueryRequest, QueryResult, Selection,
-};
-use crate::replica::rows::{filter_of, rows_of, select, way};
-use crate::replica::search::Question;
+use crate::replica::request::{Audience, GetResult, Parts, Selection};
+use crate::replica::rows::{filter_of, rows_of, select};
 use crate::replica::{PATIENCE, Replica};
-use crate::view::flooding::{DEVIATION, FloodingPlan, check_deviation};
-
-/// How often a question for others is asked, where others commit meanwhile.
-const FLOODED_TURNS: u32 = 3;
+use crate::view::flooding::FloodingPlan;
 
 /// One collection. Asked from several threads, it answers one after the other but for what a server does meanwhile.
 pub struct Collection {
@@ -42,7 +34,7 @@ pub struct Collection {
     /// As they were seen last.
     settings: std::sync::Mutex<Settings>,
     routing: Option<Clusters>,
-    multi: Option<Arc<Encoder>>,
+    pub(crate) multi: Option<Arc<Encoder>>,
 }
 
 /// What of a collection may change, by its description.
@@ -326,8 +318,8 @@ impl Collection {
             let mut passing = select(replica, host, names, filter.as_ref(), stop).await?;
             passing.truncate(stop);
             passing.drain(..offset.min(passing.len()));
-            let way = way(replica, host, parts, most.unwrap_or(passing.len())).await?;
-            rows_of(replica, host, passing, parts, way).await
+            let bound = most.unwrap_or(passing.len());
+            rows_of(replica, host, passing, parts, bound).await
         };
         let found = alone.in_turn(host, get).await?;
         if found.owners_only && audience == Some(Audience::Others) {
@@ -335,127 +327,6 @@ impl Collection {
         }
         noting.done(found.rows.len());
         Ok(found)
-    }
-
-    /// The rows closest to each of the queries.
-    ///
-    /// # Errors
-    /// [`Error::Rows`] and [`Error::Input`] for what is no query, [`Error::Tampered`] for an answer that is not what the segments give to
-    /// it, [`Error::Quarantined`] where segments failed a check before, [`Error::FetchEnded`] for a private fetch that failed.
-    pub async fn query(&self, host: &dyn Host, request: QueryRequest) -> Result<QueryResult> {
-        let noting = Noting::of(host, "query", self.spec.collection());
-        let QueryRequest {
-            mut embeddings,
-            multi,
-            candidates,
-            n_results,
-            hybrid,
-            within,
-            among,
-            parts,
-            audience,
-            flooding,
-            skip_quarantined,
-        } = request;
-        let deviation = flooding.unwrap_or(DEVIATION);
-        check_deviation(deviation)?;
-        let single = !embeddings.is_empty();
-        check_asked(self.multi.is_some(), (single, !multi.is_empty()), candidates, within)?;
-        if let Some(encoder) = &self.multi {
-            embeddings = asked_by(encoder, &multi)?;
-        }
-        let mut faults = Vec::new();
-        check_rows(
-            &mut embeddings,
-            self.spec.dimension(),
-            self.spec.metric(),
-            "query_embeddings",
-            &mut faults,
-        )?;
-        if !faults.is_empty() {
-            return Err(Error::rows(faults));
-        }
-        if n_results == Some(0) {
-            return Error::input("n_results must be a whole number of at least 1, got 0.");
-        }
-        if let Some(within) = within.filter(|within| !(*within as f32).is_finite()) {
-            return Error::input(format!("within must be a finite number, got {within}."));
-        }
-        let mut alone = self.alone(host).await?;
-        let count = n_results.or(if within.is_none() { Some(10) } else { None });
-        if let Some(hybrid) = &hybrid {
-            hybrid.check(embeddings.len() / self.spec.dimension())?;
-            alone.check_asked(&hybrid.asked)?;
-            if within.is_some() {
-                return Error::input(
-                    "within is a distance of vectors, which a fusion does not rank by. Leave one of both out.",
-                );
-            }
-        }
-        let scans = hybrid.as_ref().is_none_or(Hybrid::scans);
-        let noisy = scans && alone.description.encrypts_queries();
-        let others = audience == Some(Audience::Others);
-        if others && scans && self.multi.is_some() && alone.description.encrypts_queries() {
-            return Error::input(
-                "which rows MaxSim ranks follows from scores that carry noise of the key, so that results are the key owner's own. Ask \
-                 without an audience.",
-            );
-        }
-        if others && scans && alone.description.spec.mode() == Mode::SealedQuery {
-            return alone.view().refuse_others("results");
-        }
-        if others && parts.embeddings && alone.description.spec.mode() == Mode::Sealed {
-            return alone.view().refuse_others("embeddings");
-        }
-        let late = self.multi.as_ref().filter(|_| scans).map(|_| Late {
-            queries: multi,
-            candidates: candidates.unwrap_or(CANDIDATES).max(count.unwrap_or_default()),
-            fetch: parts.fetch,
-        });
-        let question = Question {
-            rows: embeddings,
-            count: match (&late, &hybrid) {
-                (Some(late), _) => Some(late.candidates),
-                (None, Some(hybrid)) => count.max(Some(hybrid.window)),
-                (None, None) => count,
-            },
-            within,
-            filter: filter_of(&alone, &among)?,
-            among: among.ids,
-            flood: (others && noisy).then_some(deviation),
-            skip_quarantined,
-        };
-        let (flood, exact) = (question.flood, flooding.is_none());
-        let wanted = Wanted { count, late, hybrid, exact, parts };
-        let ends = host.now() + PATIENCE;
-        let mut turns = 0;
-        let Asked { found, bounds, beside, flooding } = loop {
-            turns += 1;
-            match asked(&mut alone, host, &question, &wanted).await {
-                // Each turn of a question for others is counted: a server must not have many of them for one.
-                Err(Error::Conflict(_))
-                    if host.now() < ends && (flood.is_none() || turns < FLOODED_TURNS) =>
-                {
-                    alone.refresh(host).await?;
-                }
-                done => break done?,
-            }
-        };
-        let outdated = !noisy && found.iter().any(|one| !one.exact);
-        let own = outdated || beside.iter().any(|one| one.owners_only);
-        if own && others {
-            return alone.view().refuse_outdated();
-        }
-        let own = own || noisy && flood.is_none();
-        let checked = found.iter().all(|one| one.checked);
-        let hits = found.into_iter().zip(beside).map(|(matches, beside)| {
-            let values = matches.distances.into_iter().zip(matches.scores);
-            let found = beside.rows.into_iter().zip(values);
-            found.map(|(row, (distance, score))| Found { row, distance, score }).collect()
-        });
-        let hits: Vec<Vec<Found>> = hits.collect();
-        noting.done(hits.len());
-        Ok(QueryResult { hits, bounds, owners_only: own, checked, flooding })
     }
 
     /// What queries for others cost in mode `sealed` with noise of this standard deviation in every score, a cosine, and how much of it is

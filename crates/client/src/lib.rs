@@ -31,6 +31,7 @@ mod matches;
 mod members;
 mod note;
 mod noting;
+mod query;
 mod random;
 mod records;
 mod remote;

@@ -3,6 +3,7 @@ say, and that this repository is as it is held."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -212,3 +213,16 @@ def test_this_repository_is_as_it_is_held() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     for crate in ("arith", "he", "ciphervec", "owner", "server"):
         assert f"crates/{crate}: " in done.stdout
+
+
+def test_the_way_of_a_query_is_told_as_it_is() -> None:
+    """Files that there are, with these functions, and no more of them than a reader holds in mind."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    told = text.partition("\n## The way of a query\n")[2].partition("\n## ")[0]
+    rows = [row.split("|")[1:3] for row in told.splitlines() if row.startswith("|`")]
+    files = [file.strip("`") for file, _ in rows]
+    assert 20 < len(files) == len(set(files)) <= 28
+    for file, (_, functions) in zip(files, rows, strict=True):
+        source = (ROOT / file).read_text(encoding="utf-8")
+        for name in re.findall(r"`(\w+)`", functions):
+            assert re.search(rf"\b(?:fn|def) {name}\b", source), f"{file} has no {name}"

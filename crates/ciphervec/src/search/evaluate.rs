@@ -1,13 +1,14 @@
 //! Answers queries over every segment or over those that they name, for the server, which holds no key.
 
 use super::answer_parts::answer_len;
-use super::entry::Chosen;
+use super::entry::{Chosen, SegmentReader};
 use super::form::{
     self, Evaluation, Request, ServerHalf, ServerTimings, SessionKeys, Sink, TreeLender,
 };
 use super::index::ServerIndex;
 use super::message::QueryHead;
 use crate::error::{Error, Result};
+use ciphervec_he::lattice::SegmentId;
 use ciphervec_he::lattice::ring::is_session;
 use ciphervec_he::wire::{KeyId, Reader};
 use std::collections::HashSet;
@@ -175,6 +176,25 @@ impl ServerIndex {
         let (head, key, body) = self.open_query(query)?;
         let chosen = self.choose(&head);
         Ok(Request { head, key, body, chosen, lender: None })
+    }
+
+    /// The segments that a query is about: of those it names, or of all, those with a row that carries every tag, each with
+    /// its matching rows. One that is named and not here is the asker's to miss: it may have gone meanwhile.
+    fn choose(&self, head: &QueryHead) -> Vec<Chosen<'_>> {
+        let named = head.segments.as_ref();
+        let named = named.map(|ids| ids.iter().map(|id| id.0).collect::<HashSet<[u8; 16]>>());
+        let is_named =
+            |id: SegmentId| named.as_ref().is_none_or(|segments| segments.contains(&id.0));
+        let every = self.entries().iter().filter(|entry| is_named(entry.head.id));
+        every
+            .filter_map(|entry| {
+                if head.tags.is_empty() {
+                    return Some((&**entry, None));
+                }
+                let matching = entry.tags.matches(&head.tags);
+                matching.contains(&true).then_some((&**entry, Some(matching)))
+            })
+            .collect()
     }
 
     /// The head of a query, its key and its body.

@@ -1,12 +1,11 @@
 //! The server's index: segments, filter tags and evaluation keys that it answers queries from. It cannot name a secret key.
 
-use super::entry::{Chosen, Residency, SegmentEntry, SegmentParser, SegmentReader, SegmentSource};
+use super::entry::{Residency, SegmentEntry, SegmentParser, SegmentReader, SegmentSource};
 use super::form::{self, ServerHalf, SessionKeys};
-use super::message::QueryHead;
 use super::segment::{Segment, SegmentHead};
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
-use crate::protect::filter::{FilterTag, FilterTags};
+use crate::protect::filter::FilterTags;
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he::lattice::SegmentId;
 use std::collections::HashSet;
@@ -198,26 +197,6 @@ impl ServerIndex {
             Residency::Stored(source) if !source.is_resident() => Some(&**source),
             _ => None,
         })
-    }
-
-    /// The segments that a query is about: of those it names, or of all, those with a row that carries every tag, each with
-    /// its matching rows. One that is named and not here is the asker's to miss: it may have gone meanwhile.
-    pub(super) fn choose(&self, head: &QueryHead) -> Vec<Chosen<'_>> {
-        let tags: &[FilterTag] = &head.tags;
-        let named = head.segments.as_ref();
-        let named = named.map(|ids| ids.iter().map(|id| id.0).collect::<HashSet<[u8; 16]>>());
-        let is_named =
-            |id: SegmentId| named.as_ref().is_none_or(|segments| segments.contains(&id.0));
-        let every = self.segments.iter().filter(|entry| is_named(entry.head.id));
-        every
-            .filter_map(|entry| {
-                if tags.is_empty() {
-                    return Some((&**entry, None));
-                }
-                let matching = entry.tags.matches(tags);
-                matching.contains(&true).then_some((&**entry, Some(matching)))
-            })
-            .collect()
     }
 }
 

@@ -9,7 +9,7 @@ use crate::half::{Ask, Known, OwnersHalf, Wish};
 use crate::host::Host;
 use crate::matches::{Hits, Matches, OpenedAnswer, nearest};
 use crate::replica::SEGMENT_ROWS;
-use crate::replica::search::{LEAST_WORD, LOCAL, QUERY_ROWS};
+use crate::replica::asking::{LEAST_WORD, LOCAL, QUERY_ROWS};
 use crate::threads::{heavy, runner};
 
 /// What was found.

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use ciphervec_arith::AlignedBytes;
 use ciphervec_owner::protect::filter::FilterTags;
-use ciphervec_owner::search::ServerIndex;
-use ciphervec_owner::{IndexSpec, SegmentId};
+use ciphervec_owner::search::{ServerIndex, is_session};
+use ciphervec_owner::{Error as SchemeError, IndexSpec, SegmentId};
 
 use crate::belief::trust::Trust;
 use crate::change::Listing;
@@ -207,15 +207,16 @@ impl CollectionStore for LocalStore {
             let held = &mut *self.held();
             let searched = held.searched(asked.spec, asked.without)?;
             (asked.check)(Some(&searched.evaluation))?;
-            let session = searched.index.session_of(asked.query);
-            if session.is_some() && session != searched.session {
-                return Ok(Evaluated::KeysMissing);
-            }
             // A state of its own, so that others may change this one meanwhile.
             (searched.index.clone(), Arc::clone(&held.listing))
         };
         let Asked { query, lender, .. } = *asked;
-        let answer = heavy(|| index.evaluate_beside(query, lender))?.bytes;
+        let answer = match heavy(|| index.evaluate_beside(query, lender)) {
+            Err(SchemeError::NoEvaluationKeys { epoch }) if is_session(epoch) => {
+                return Ok(Evaluated::KeysMissing);
+            }
+            answer => answer?.bytes,
+        };
         let said = [
             ("ciphervec-version", listing.version.to_string()),
             ("ciphervec-head", listing.head.clone()),

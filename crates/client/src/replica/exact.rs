@@ -14,9 +14,9 @@ use crate::error::Result;
 use crate::host::Host;
 use crate::matches::{Matches, ranked, threshold};
 use crate::replica::Replica;
+use crate::replica::asking::Question;
 use crate::replica::fetch::Fetch;
 use crate::replica::rows::select;
-use crate::replica::search::Question;
 use crate::threads::heavy;
 
 /// Bytes of vectors that are read for a query: beyond it scores are flooded.

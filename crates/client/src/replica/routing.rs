@@ -1,10 +1,10 @@
-//! Routed questions: which segments a question names.
+//! Routed questions: which segments a question names, and asking about these.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use ciphervec_owner::SegmentId;
-use ciphervec_owner::search::Selection;
+use ciphervec_owner::search::{Fold, Opened, Selection};
 
 use crate::change::{ROUTING, StoredSegment};
 use crate::clusters::ordered;
@@ -12,8 +12,13 @@ use crate::clusters::table::{RoutingTable, SLOTS, open_centroids};
 use crate::error::Result;
 use crate::host::Host;
 use crate::replica::Replica;
+use crate::replica::alone::Alone;
+use crate::replica::asking::{Message, Under, fetched, open, query_epoch, sealed};
 use crate::replica::clustering::{Space, squared};
 use crate::replica::opened_routing::OpenedRouting;
+
+/// Attempts at a question about clusters, where segments come faster than they are asked about.
+const ROUTED: usize = 3;
 
 /// The segments that a question is about.
 pub struct Named {
@@ -113,5 +118,52 @@ impl Replica {
                  rows that are always filtered to a few in a collection of their own, or don't route this one."
             ));
         }
+    }
+}
+
+/// Asks one question about the segments that it names. [`Error::Conflict`] when rows go meanwhile.
+pub async fn routed(
+    alone: &mut Alone<'_>,
+    host: &dyn Host,
+    message: &Message<'_>,
+    rows: &[f32],
+) -> Result<Opened> {
+    let mut turn = 1;
+    loop {
+        let whole = message.question.flood.is_some() || !alone.folds_now();
+        if !whole {
+            alone.expect_unbroken(host).await?; // before anything is sent
+        }
+        let epoch = query_epoch(alone, host, 1).await?;
+        let losses = alone.losses;
+        let Named { segments, folded } = alone.name_segments(host, rows, whole).await?;
+        let fold = folded.as_ref().map(|(clusters, chosen)| Fold { clusters, chosen });
+        let under = Under { epoch, named: Some(&segments), fold, ..Under::default() };
+        let asked = sealed(alone, host, message, rows, under)?;
+        let sent = asked.sent(alone, host);
+        let (version, data) = fetched(alone, host, &sent).await?;
+        if version > alone.store.listing().version {
+            alone.refresh(host).await?;
+        }
+        let all = alone.unrouted().iter().all(|id| segments.contains(id));
+        // What came after the last attempt need not be in the answer.
+        if alone.losses == losses && (all || turn == ROUTED) {
+            if !whole {
+                alone.expect_unbroken(host).await?;
+            }
+            let opened = open(alone, host, &asked, &data, &[]).await?;
+            let found = opened.hits.iter().map(Vec::len).sum::<usize>();
+            if let (Some(count), Some(allow)) = (message.question.count, &message.allow)
+                && found < allow.counts().map(|(_, rows)| rows).sum::<usize>().min(count)
+            {
+                alone.say_missed(host, asked.query.segments().unwrap_or_default(), allow);
+            }
+            return Ok(opened);
+        }
+        // Rows went, and may be back in a segment that was not asked about; or some came since.
+        if turn == ROUTED {
+            return Err(alone.too_fast());
+        }
+        turn += 1;
     }
 }

@@ -13,6 +13,7 @@ use crate::replica::Replica;
 use crate::replica::fetching::Way;
 use crate::replica::request::{GetResult, Parts, Row, Selection};
 
+/// How parts of so many rows would be read; an error where they can't be.
 pub async fn way(
     replica: &mut Replica,
     host: &dyn Host,
@@ -58,14 +59,15 @@ pub async fn select(
     Ok(names.into_iter().filter(|name| allowed.contains(name)).collect())
 }
 
-/// The parts of these rows.
+/// The parts of these rows, which are at most `bound`.
 pub async fn rows_of(
     replica: &mut Replica,
     host: &dyn Host,
     ids: Vec<Id>,
     parts: Parts,
-    way: Way,
+    bound: usize,
 ) -> Result<GetResult> {
+    let way = way(replica, host, parts, bound).await?;
     let (vectors, records) = match way {
         Way::Private(bound) => {
             let (records, kept) = replica.fetch_private(host, &ids, parts.wanted(), bound).await?;

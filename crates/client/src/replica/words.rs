@@ -16,8 +16,8 @@ use crate::records::sparse::{Kind, Sparse, SparseVector};
 use crate::records::terms::{Terms, TermsBuilder};
 use crate::records::words::each_word;
 use crate::replica::Replica;
+use crate::replica::asking::Question;
 use crate::replica::fusion::{Asked, ByWords, Hybrid};
-use crate::replica::search::Question;
 use crate::threads::heavy;
 
 /// Rows of a segment that are there, and may be found.

@@ -1,7 +1,6 @@
 //! Seals rows as packed polynomials of the ring form, and encrypts its queries. Owner only.
 
-use super::lender::RingLender;
-use super::open::{RingQueries, RingScores, RowSecrets, Trees, expand, reaches};
+use super::open::{RingLender, RingQueries, RingScores, RowSecrets, Trees, expand, reaches};
 use super::packing::{Packing, vectors};
 use super::scale::{scales, vector_scale};
 use crate::error::{Error, Result};

@@ -1,7 +1,6 @@
 //! Ring form: encrypted queries, several rows in a polynomial, plain or encrypted (`docs/sealed.md`, section 2). Both sides.
 
 mod key_holder;
-mod lender;
 mod open;
 mod packing;
 mod scale;
