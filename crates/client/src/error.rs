@@ -2,6 +2,8 @@
 
 use ciphervec_owner::SegmentId;
 
+use crate::sorting::sort_by;
+
 /// The result type of this crate.
 pub type Result<T> = core::result::Result<T, Error>;
 
@@ -119,7 +121,7 @@ impl Error {
     /// Of rows, by their numbers: the message has the first ten.
     pub(crate) fn rows(mut rows: Vec<(usize, String)>) -> Self {
         const SHOWN: usize = 10;
-        rows.sort();
+        sort_by(&mut rows, Ord::cmp);
         let mut lines: Vec<_> = rows.iter().take(SHOWN).map(|(_, says)| says.clone()).collect();
         if rows.len() > 1 {
             lines.insert(0, format!("{} rows can't be used, and nothing was written:", rows.len()));

@@ -9,7 +9,7 @@
 )]
 
 mod arrays;
-#[cfg(feature = "search")]
+#[cfg(feature = "write")]
 mod audit;
 mod errors;
 #[cfg(feature = "lookup")]
@@ -19,6 +19,8 @@ mod module;
 mod secret_file;
 mod wipe;
 
+#[cfg(feature = "write")]
+mod changing;
 #[cfg(feature = "search")]
 mod client;
 #[cfg(feature = "search")]
@@ -35,7 +37,9 @@ mod host;
 mod ids;
 #[cfg(feature = "search")]
 mod keys;
-#[cfg(feature = "search")]
+#[cfg(feature = "write")]
+mod making;
+#[cfg(feature = "write")]
 mod members;
 #[cfg(feature = "parts")]
 mod opener;
@@ -57,11 +61,11 @@ mod segment_directory;
 mod server;
 #[cfg(feature = "search")]
 mod sharing;
-#[cfg(feature = "search")]
+#[cfg(feature = "write")]
 mod spec;
 #[cfg(feature = "parts")]
 mod state;
-#[cfg(feature = "search")]
+#[cfg(feature = "write")]
 mod table;
 #[cfg(feature = "parts")]
 mod types;
@@ -69,7 +73,7 @@ mod types;
 mod values;
 #[cfg(feature = "parts")]
 mod wish;
-#[cfg(feature = "search")]
+#[cfg(feature = "write")]
 mod writer;
-#[cfg(feature = "search")]
+#[cfg(feature = "write")]
 mod writer_card;

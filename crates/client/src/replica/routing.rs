@@ -7,13 +7,14 @@ use ciphervec_owner::SegmentId;
 use ciphervec_owner::search::Selection;
 
 use crate::change::{ROUTING, StoredSegment};
-use crate::clusters::ordered;
 use crate::clusters::table::{RoutingTable, SLOTS, open_centroids};
 use crate::error::Result;
 use crate::host::Host;
 use crate::replica::Replica;
 use crate::replica::clustering::{Space, squared};
 use crate::replica::opened_routing::OpenedRouting;
+use crate::sorting::ordered;
+use crate::sorting::sort_by;
 
 /// The segments that a question is about.
 pub struct Named {
@@ -73,7 +74,7 @@ impl Replica {
             let near = active.name(&near).into_iter().map(|cluster| active.segments[cluster]);
             if self.is_oblivious() {
                 let mut clusters = active.segments.clone();
-                clusters.sort_by_key(|id| id.0);
+                sort_by(&mut clusters, |a, b| a.0.cmp(&b.0));
                 folded = Some((clusters, near.collect()));
             } else {
                 found.extend(near);

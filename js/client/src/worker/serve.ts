@@ -10,7 +10,7 @@ import { CiphervecError, fromMessage, fromNative, InvalidInput, toMessage, Wrong
 import type { Call } from "../host.js";
 import type { Fetch } from "../http/transport.js";
 import { known } from "../known.js";
-import type { Identity, Keys, LookupNative, Native } from "../native.js";
+import type { Identity, Keys, LookupNative, Native, SearchNative } from "../native.js";
 import {
   ADD,
   ADOPT,
@@ -44,12 +44,16 @@ import { WriterEngine } from "./writer.js";
 const CROSSING_UPDATE = { ...UPDATE, there: true } as const;
 const CROSSING_MERGE = { ...MERGE, there: true } as const;
 
-/** What differs between a browser and Node. */
-export interface Platform {
-  native(): Promise<Native>;
-  lookup(): Promise<LookupNative>;
+/** What differs between a browser and Node, and between a wasm with all of the package and one that only searches. */
+export interface Engine {
+  native(): Promise<SearchNative>;
+  lookup?(): Promise<LookupNative>;
   storage(choice: { kind: "indexeddb"; database: string } | { kind: "folder"; path: string }): Storage;
   openLog(native: Native, choice: LogChoice): ClientLog;
+}
+
+/** The same with what reaches a server. */
+export interface Platform extends Engine {
   fetch: Fetch;
 }
 
@@ -122,7 +126,8 @@ class Server {
     const call: Call = { signal: abort.signal };
     if (wantsProgress) call.progress = (progress: Progress) => this.#send({ type: "progress", id, progress });
     try {
-      this.#native ??= this.#platform.native();
+      // What the page was given calls nothing that a module without it lacks.
+      this.#native ??= this.#platform.native() as Promise<Native>;
       const native = await this.#native;
       const methods = target === ROOT ? this.#root(native) : this.#of(target).methods;
       if (!Object.hasOwn(methods, method)) throw new InvalidInput(`there is no ${method} here.`);
@@ -209,7 +214,7 @@ class Server {
         return { handle, facts: writer.facts() };
       },
       openLookup: async (_: Call, choices: LookupChoices) => {
-        this.#lookup ??= this.#platform.lookup();
+        this.#lookup ??= (this.#platform.lookup as () => Promise<LookupNative>)();
         const lookup = new LookupEngine(await this.#lookup, choices);
         return {
           handle: this.#hold("lookup", lookup, lookupMethods(lookup), () => lookup.free()),
