@@ -90,8 +90,8 @@ def name_closures(out: Path, name: str) -> None:
 
 
 def build() -> None:
-    """The modules, and what is around them: with all of the client, for searching alone, and for tests, with SIMD and without; and for
-    private lookup."""
+    """The modules, and what is around them: the whole client, searching alone, and the tests' parts, with SIMD and without;
+    and private lookup."""
     need_target()
     tool = bindgen()
     simd = ROOT / "target" / "simd"

@@ -25,40 +25,43 @@ describe.skipIf(missing !== "")("a client that only searches", () => {
     return new Client({ url: server.url, keys, storage: "memory" });
   };
 
-  test.each(["sealed", "sealed-query", "sealed-index"] as const)("finds the same, in mode %s", async (mode) => {
-    const writer = new whole.Client({ url: server.url, keys: owner, storage: "memory" });
-    const name = `searched-${mode}`;
-    const sealed = await writer.createCollection({
-      name,
-      dimension: DIMENSION,
-      mode,
-      sparse: "bm25",
-      filterable: ["even"],
-    });
-    await sealed.add({
-      ids: ROWS.map((_, i) => i),
-      embeddings: ROWS,
-      metadatas: ROWS.map((_, i) => ({ even: i % 2 === 0, i })),
-      documents: ROWS.map((_, i) => (i === 3 ? NFKC : `row ${i}`)),
-    });
-    const read = await (await searching()).getCollection({ name });
-    for (const question of [
-      { queryEmbeddings: ROWS.slice(3, 6), nResults: 5, include: ["documents", "metadatas"] },
-      { queryEmbeddings: [ROWS[7] ?? []], where: { even: true, i: { $gt: 4 } }, include: ["documents"] },
-      { queryTexts: "fine water été", fusion: "sparse" },
-      { queryTexts: ["row 9"], queryEmbeddings: [ROWS[2] ?? []], fusion: "rrf", nResults: 4 },
-    ] as whole.QueryOptions[])
-      expect((await read.query(question)).ids).toEqual((await sealed.query(question)).ids);
-    expect((await read.query({ queryTexts: "fine water été", fusion: "sparse" })).ids).toEqual([[3]]);
-    const which = { ids: [5, 39], include: ["documents", "metadatas"] } as const;
-    expect(await read.get({ ...which, fetch: "private" })).toEqual(await sealed.get(which));
-    expect(await read.count()).toBe(40);
-    expect(await read.checkpoint()).toBe(await sealed.checkpoint());
-    await sealed.delete({ ids: [0] });
-    await read.refresh();
-    expect(await read.has([0, 1])).toEqual([false, true]);
-    expect((await read.info()).rows).toBe(39);
-  });
+  test.each(["sealed", "sealed-query", "sealed-index"] as const)(
+    "finds the same, in mode %s",
+    async (mode) => {
+      const writer = new whole.Client({ url: server.url, keys: owner, storage: "memory" });
+      const name = `searched-${mode}`;
+      const sealed = await writer.createCollection({
+        name,
+        dimension: DIMENSION,
+        mode,
+        sparse: "bm25",
+        filterable: ["even"],
+      });
+      await sealed.add({
+        ids: ROWS.map((_, i) => i),
+        embeddings: ROWS,
+        metadatas: ROWS.map((_, i) => ({ even: i % 2 === 0, i })),
+        documents: ROWS.map((_, i) => (i === 3 ? NFKC : `row ${i}`)),
+      });
+      const read = await (await searching()).getCollection({ name });
+      for (const question of [
+        { queryEmbeddings: ROWS.slice(3, 6), nResults: 5, include: ["documents", "metadatas"] },
+        { queryEmbeddings: [ROWS[7] ?? []], where: { even: true, i: { $gt: 4 } }, include: ["documents"] },
+        { queryTexts: "fine water été", fusion: "sparse" },
+        { queryTexts: ["row 9"], queryEmbeddings: [ROWS[2] ?? []], fusion: "rrf", nResults: 4 },
+      ] as whole.QueryOptions[])
+        expect((await read.query(question)).ids).toEqual((await sealed.query(question)).ids);
+      expect((await read.query({ queryTexts: "fine water été", fusion: "sparse" })).ids).toEqual([[3]]);
+      const which = { ids: [5, 39], include: ["documents", "metadatas"] } as const;
+      expect(await read.get({ ...which, fetch: "private" })).toEqual(await sealed.get(which));
+      expect(await read.count()).toBe(40);
+      expect(await read.checkpoint()).toBe(await sealed.checkpoint());
+      await sealed.delete({ ids: [0] });
+      await read.refresh();
+      expect(await read.has([0, 1])).toEqual([false, true]);
+      expect((await read.info()).rows).toBe(39);
+    },
+  );
 
   test("opens a member's collections", async () => {
     const person = await whole.Identity.generate("ada");
