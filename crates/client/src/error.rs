@@ -2,8 +2,6 @@
 
 use ciphervec_owner::SegmentId;
 
-use crate::sorting::sort_by;
-
 /// The result type of this crate.
 pub type Result<T> = core::result::Result<T, Error>;
 
@@ -121,7 +119,7 @@ impl Error {
     /// Of rows, by their numbers: the message has the first ten.
     pub(crate) fn rows(mut rows: Vec<(usize, String)>) -> Self {
         const SHOWN: usize = 10;
-        sort_by(&mut rows, Ord::cmp);
+        rows.sort();
         let mut lines: Vec<_> = rows.iter().take(SHOWN).map(|(_, says)| says.clone()).collect();
         if rows.len() > 1 {
             lines.insert(0, format!("{} rows can't be used, and nothing was written:", rows.len()));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ciphervec_client::{Face, Known, Unknown};
 use ciphervec_owner::Network;
-use js_sys::{Array, Uint8Array};
+use js_sys::Array;
 use wasm_bindgen::prelude::*;
 
 use crate::arrays::{self, object};

@@ -1,8 +1,9 @@
 //! The key holder's half for JavaScript, wherever WebAssembly runs: in a page, a Worker, Node. Nothing here reads a file, starts a thread
 //! or opens a connection: [`host`] asks JavaScript for it.
 //!
-//! Three modules are made of it: `search` and `lookup` are shipped; `parts` has what a collection is made of, class by class, by the names
-//! of `python/ciphervec/_native.pyi` in camel case, for tests of the core in WebAssembly.
+//! Four modules are made of it: `write`, which has the whole client, `search`, which reads collections alone, and `lookup` are shipped;
+//! `parts` has what a collection is made of, class by class, by the names of `python/ciphervec/_native.pyi` in camel case, for tests of the
+//! core in WebAssembly.
 #![cfg_attr(
     not(feature = "parts"),
     allow(dead_code, reason = "what is shipped needs few of the helpers")

@@ -162,7 +162,7 @@ export class Engine {
   }
 }
 
-/** One whose Worker loads what reads collections, and nothing that changes them: half as many bytes. */
+/** One whose Worker loads what reads collections, and nothing that changes them. */
 export class SearchEngine extends Engine {
   protected override get module(): Module {
     return "search";

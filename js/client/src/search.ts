@@ -1,4 +1,4 @@
-/** `@ciphervec/client/search`: what a page imports that searches collections and changes none, over a wasm of half the bytes. */
+/** `@ciphervec/client/search`: what a page imports that searches collections and changes none, over a smaller wasm. */
 
 import { type Engine, SearchEngine } from "./engine.js";
 import { Identity as AnyIdentity, Keys as AnyKeys } from "./keys.js";
