@@ -6,6 +6,7 @@ import load, * as wasm from "../wasm/ciphervec.js";
 import loadLookup, * as lookups from "../wasm/ciphervec_lookup.js";
 import { hasSimd } from "./simd.js";
 
+export * as whole from "../worker/whole.js";
 export { openLog, storage } from "./browser-storage.js";
 
 /** The module, compiled and started once. */

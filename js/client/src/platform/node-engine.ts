@@ -7,6 +7,7 @@ import * as lookups from "../wasm/ciphervec_lookup.js";
 import { hasSimd } from "./simd.js";
 
 export { openLog } from "../storage/log.js";
+export * as whole from "../worker/whole.js";
 export { storage } from "./node-storage.js";
 
 let loaded: Promise<Native> | null = null;

@@ -28,7 +28,7 @@ import {
 import type { PasskeyQuestion } from "../passkey.js";
 import { type ClientLog, type LogChoice, MemoryStorage, refused, type Storage } from "../storage/storage.js";
 import type { Progress } from "../types.js";
-import { type LookupChoices, LookupEngine, type Tokens } from "./lookup.js";
+import type { LookupChoices, LookupEngine, Tokens } from "./lookup.js";
 import {
   buffersOf,
   type Handle,
@@ -38,7 +38,8 @@ import {
   type ToPage,
   type ToWorker,
 } from "./messages.js";
-import { WriterEngine } from "./writer.js";
+import type * as Whole from "./whole.js";
+import type { WriterEngine } from "./writer.js";
 
 /** What the page adds to a caller's options: which rows have vectors. */
 const CROSSING_UPDATE = { ...UPDATE, there: true } as const;
@@ -48,6 +49,7 @@ const CROSSING_MERGE = { ...MERGE, there: true } as const;
 export interface Engine {
   native(): Promise<SearchNative>;
   lookup?(): Promise<LookupNative>;
+  whole?: typeof Whole;
   storage(choice: { kind: "indexeddb"; database: string } | { kind: "folder"; path: string }): Storage;
   openLog(native: Native, choice: LogChoice): ClientLog;
 }
@@ -209,13 +211,13 @@ class Server {
       },
       openClient: (_: Call, choices: ClientChoices) => this.#openClient(native, choices),
       openWriter: (_: Call, card: Uint8Array, fingerprint: string | undefined) => {
-        const writer = new WriterEngine(native, card, fingerprint, this.#platform.fetch);
+        const writer = new this.#whole.WriterEngine(native, card, fingerprint, this.#platform.fetch);
         const handle = this.#hold("writer", writer, writerMethods(writer), () => writer.free());
         return { handle, facts: writer.facts() };
       },
       openLookup: async (_: Call, choices: LookupChoices) => {
         this.#lookup ??= (this.#platform.lookup as () => Promise<LookupNative>)();
-        const lookup = new LookupEngine(await this.#lookup, choices);
+        const lookup = new this.#whole.LookupEngine(await this.#lookup, choices);
         return {
           handle: this.#hold("lookup", lookup, lookupMethods(lookup), () => lookup.free()),
           facts: lookup.facts(),
@@ -226,6 +228,11 @@ class Server {
       loadTable: (_: Call, file: Uint8Array) => this.#holdTable(TableEngine.load(native, file)),
       release: (_: Call, handle: Handle) => this.#release(handle),
     };
+  }
+
+  /** What the page was given calls nothing of it that an engine without it lacks. */
+  get #whole(): typeof Whole {
+    return this.#platform.whole as typeof Whole;
   }
 
   /** The owner's keys, where some were given. */
