@@ -5,6 +5,10 @@
 //! network and storage, and any executor runs them. With the feature `http` (the default) [`Connection`] is such a host, over a blocking
 //! HTTP client and a folder; its calls are run to their end by [`block_on`].
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(feature = "write"),
+    allow(dead_code, unused_variables, reason = "what only reads needs few of the helpers")
+)]
 
 mod answers;
 mod belief;
@@ -36,6 +40,7 @@ mod random;
 mod records;
 mod remote;
 mod replica;
+mod sorting;
 #[cfg(feature = "folder")]
 mod storage;
 mod store;
@@ -44,6 +49,7 @@ mod time;
 mod upkeep;
 mod view;
 mod writer;
+mod writing;
 
 pub use answers::SealedQuery;
 pub use belief::choices::Choices;
@@ -69,6 +75,8 @@ pub use records::bm25::Bm25;
 pub use records::matrix::{MAX_TOKENS, Tokens};
 pub use records::muvera::{MAX_SEED, Muvera, MuveraOptions};
 pub use records::sparse::{Sparse, SparseVector};
+#[cfg(not(feature = "normalization"))]
+pub use records::words::normalize_by;
 pub use records::{Bound, FieldKinds, Filter, Table, canonical, record};
 pub use replica::batch::{OnZero, Records};
 pub use replica::explaining::{Explanation, RoutingCost};

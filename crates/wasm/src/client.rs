@@ -5,17 +5,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ciphervec_client::{Client, ClientOptions, Face, Holder};
-use js_sys::{Array, Uint8Array};
+use js_sys::Array;
 use wasm_bindgen::prelude::*;
 
-use crate::arrays::{self, object};
+use crate::arrays::object;
 use crate::collection::JsCollection;
 use crate::errors::Result;
 use crate::host::JsHost;
 use crate::keys::JsKeys;
 use crate::sharing::JsIdentity;
-use crate::table::{self, JsRemoteTable};
-use crate::values::{choices, number, text, truth};
+use crate::values::{number, text, truth};
 
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &'static str = r#"
@@ -27,7 +26,7 @@ export type CollectionFacts = object;
 
 /// Collections on a server that holds no key.
 #[wasm_bindgen(js_name = Client)]
-pub struct JsClient(Rc<Client>);
+pub struct JsClient(pub(crate) Rc<Client>);
 
 fn made(keys: Option<Holder>, options: &JsValue) -> Result<JsClient> {
     let mut made = ClientOptions {
@@ -89,13 +88,6 @@ impl JsClient {
         Ok(self.0.set_token(token)?)
     }
 
-    /// Makes an empty collection. Throws CollectionExists, InvalidInput.
-    #[wasm_bindgen(js_name = createCollection)]
-    pub async fn create_collection(&self, host: JsHost, given: JsValue) -> Result<JsCollection> {
-        let client = Rc::clone(&self.0);
-        Ok(JsCollection(Rc::new(client.create_collection(&host, &choices(&given)?).await?)))
-    }
-
     /// Opens a collection that is there.
     #[wasm_bindgen(js_name = getCollection)]
     pub async fn get_collection(
@@ -108,12 +100,6 @@ impl JsClient {
         let client = Rc::clone(&self.0);
         let opened = client.get_collection(&host, &name, allow_open, expect.as_deref()).await?;
         Ok(JsCollection(Rc::new(opened)))
-    }
-
-    /// That a collection may be made of these choices. Throws InvalidInput.
-    #[wasm_bindgen(js_name = checkNew)]
-    pub fn check_new(&self, given: &JsValue) -> Result<()> {
-        Ok(self.0.check_new(&choices(given)?)?)
     }
 
     /// Name, rows and bytes of every collection that the token may see.
@@ -129,55 +115,6 @@ impl JsClient {
             ])
         };
         Ok(listed.iter().map(row).collect())
-    }
-
-    /// Deletes a collection and everything in it. Throws CollectionNotFound.
-    #[wasm_bindgen(js_name = deleteCollection)]
-    pub async fn delete_collection(&self, host: JsHost, name: String) -> Result<()> {
-        let client = Rc::clone(&self.0);
-        Ok(client.delete_collection(&host, &name).await?)
-    }
-
-    /// Goes on from an older state of a collection, which whoever keeps it put back from a copy.
-    #[wasm_bindgen(js_name = acceptRestore)]
-    pub async fn accept_restore(&self, host: JsHost, name: String) -> Result<JsCollection> {
-        let client = Rc::clone(&self.0);
-        Ok(JsCollection(Rc::new(client.accept_restore(&host, &name).await?)))
-    }
-
-    /// Opens a table of records on the server, the one of this fingerprint, or the one that was seen there first.
-    #[wasm_bindgen(js_name = getTable)]
-    pub async fn get_table(
-        &self,
-        host: JsHost,
-        name: String,
-        fingerprint: Option<String>,
-    ) -> Result<JsRemoteTable> {
-        let client = Rc::clone(&self.0);
-        let opened = client.get_table(&host, &name, fingerprint.as_deref()).await?;
-        Ok(JsRemoteTable(Rc::new(opened)))
-    }
-
-    /// Stores the bytes of a table's file under a name; what the server says of it.
-    #[wasm_bindgen(js_name = putTable)]
-    pub async fn put_table(&self, host: JsHost, name: String, file: Uint8Array) -> Result<JsValue> {
-        let client = Rc::clone(&self.0);
-        let file = arrays::bytes("a table", &file)?;
-        Ok(table::row(&client.put_table(&host, &name, &file).await?))
-    }
-
-    /// The tables of records that the token may see.
-    #[wasm_bindgen(js_name = listTables)]
-    pub async fn list_tables(&self, host: JsHost) -> Result<Array> {
-        let client = Rc::clone(&self.0);
-        Ok(client.list_tables(&host).await?.iter().map(table::row).collect())
-    }
-
-    /// Removes a table of records.
-    #[wasm_bindgen(js_name = deleteTable)]
-    pub async fn delete_table(&self, host: JsHost, name: String) -> Result<()> {
-        let client = Rc::clone(&self.0);
-        Ok(client.delete_table(&host, &name).await?)
     }
 
     /// Drops what was pinned and seen of a collection.

@@ -1,15 +1,16 @@
 //! The key holder's half for JavaScript, wherever WebAssembly runs: in a page, a Worker, Node. Nothing here reads a file, starts a thread
 //! or opens a connection: [`host`] asks JavaScript for it.
 //!
-//! Three modules are made of it: `search` and `lookup` are shipped; `parts` has what a collection is made of, class by class, by the names
-//! of `python/ciphervec/_native.pyi` in camel case, for tests of the core in WebAssembly.
+//! Four modules are made of it: `write`, which has the whole client, `search`, which reads collections alone, and `lookup` are shipped;
+//! `parts` has what a collection is made of, class by class, by the names of `python/ciphervec/_native.pyi` in camel case, for tests of the
+//! core in WebAssembly.
 #![cfg_attr(
     not(feature = "parts"),
     allow(dead_code, reason = "what is shipped needs few of the helpers")
 )]
 
 mod arrays;
-#[cfg(feature = "search")]
+#[cfg(feature = "write")]
 mod audit;
 mod errors;
 #[cfg(feature = "lookup")]
@@ -19,6 +20,8 @@ mod module;
 mod secret_file;
 mod wipe;
 
+#[cfg(feature = "write")]
+mod changing;
 #[cfg(feature = "search")]
 mod client;
 #[cfg(feature = "search")]
@@ -35,7 +38,9 @@ mod host;
 mod ids;
 #[cfg(feature = "search")]
 mod keys;
-#[cfg(feature = "search")]
+#[cfg(feature = "write")]
+mod making;
+#[cfg(feature = "write")]
 mod members;
 #[cfg(feature = "parts")]
 mod opener;
@@ -57,11 +62,11 @@ mod segment_directory;
 mod server;
 #[cfg(feature = "search")]
 mod sharing;
-#[cfg(feature = "search")]
+#[cfg(feature = "write")]
 mod spec;
 #[cfg(feature = "parts")]
 mod state;
-#[cfg(feature = "search")]
+#[cfg(feature = "write")]
 mod table;
 #[cfg(feature = "parts")]
 mod types;
@@ -69,7 +74,7 @@ mod types;
 mod values;
 #[cfg(feature = "parts")]
 mod wish;
-#[cfg(feature = "search")]
+#[cfg(feature = "write")]
 mod writer;
-#[cfg(feature = "search")]
+#[cfg(feature = "write")]
 mod writer_card;

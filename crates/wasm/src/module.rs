@@ -38,4 +38,6 @@ fn start() {
     if cfg!(target_family = "wasm") {
         std::panic::set_hook(Box::new(report));
     }
+    #[cfg(all(feature = "search", target_family = "wasm"))]
+    ciphervec_client::normalize_by(|text| js_sys::JsString::from(text).normalize("NFKC").into());
 }

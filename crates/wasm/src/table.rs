@@ -14,6 +14,7 @@ use js_sys::{Array, BigInt, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 use crate::arrays::{self, object};
+use crate::client::JsClient;
 use crate::errors::{Failure, Result};
 use crate::host::JsHost;
 use crate::keys::JsKeys;
@@ -212,5 +213,43 @@ impl JsRemoteTable {
     pub async fn resume(&self, host: JsHost) -> Result<()> {
         let table = Rc::clone(&self.0);
         Ok(table.resume(&host).await?)
+    }
+}
+
+#[wasm_bindgen(js_class = Client)]
+impl JsClient {
+    /// Opens a table of records on the server, the one of this fingerprint, or the one that was seen there first.
+    #[wasm_bindgen(js_name = getTable)]
+    pub async fn get_table(
+        &self,
+        host: JsHost,
+        name: String,
+        fingerprint: Option<String>,
+    ) -> Result<JsRemoteTable> {
+        let client = Rc::clone(&self.0);
+        let opened = client.get_table(&host, &name, fingerprint.as_deref()).await?;
+        Ok(JsRemoteTable(Rc::new(opened)))
+    }
+
+    /// Stores the bytes of a table's file under a name; what the server says of it.
+    #[wasm_bindgen(js_name = putTable)]
+    pub async fn put_table(&self, host: JsHost, name: String, file: Uint8Array) -> Result<JsValue> {
+        let client = Rc::clone(&self.0);
+        let file = arrays::bytes("a table", &file)?;
+        Ok(row(&client.put_table(&host, &name, &file).await?))
+    }
+
+    /// The tables of records that the token may see.
+    #[wasm_bindgen(js_name = listTables)]
+    pub async fn list_tables(&self, host: JsHost) -> Result<Array> {
+        let client = Rc::clone(&self.0);
+        Ok(client.list_tables(&host).await?.iter().map(row).collect())
+    }
+
+    /// Removes a table of records.
+    #[wasm_bindgen(js_name = deleteTable)]
+    pub async fn delete_table(&self, host: JsHost, name: String) -> Result<()> {
+        let client = Rc::clone(&self.0);
+        Ok(client.delete_table(&host, &name).await?)
     }
 }

@@ -117,7 +117,7 @@ function compared(mode: string, page: Measured, native: Times, portable: Times):
   ];
 }
 
-/** What a page that searches loads of the package, gzipped: the wasm of search, and the code of its Worker. */
+/** What a page loads of the package, gzipped: a wasm, and the code of its Worker, whole or for searching alone. */
 function sizes(): Record[] {
   const assets = `${BUILT}/assets`;
   // Of several modules a page loads one: the one that its engine takes.
@@ -127,8 +127,10 @@ function sizes(): Record[] {
       .map((name) => gzipSync(readFileSync(`${assets}/${name}`), { level: 9 }).length)
       .reduce((largest, bytes) => Math.max(largest, bytes), 0);
   return [
-    { what: "wasm of search, gzipped", unit: "bytes", page: of(/^ciphervec_(simd_)?bg.*\.wasm$/) },
+    { what: "wasm, gzipped", unit: "bytes", page: of(/^ciphervec_(simd_)?bg.*\.wasm$/) },
     { what: "JavaScript of the Worker, gzipped", unit: "bytes", page: of(/^browser-.*\.js$/) },
+    { what: "wasm of search, gzipped", unit: "bytes", page: of(/^ciphervec_search_(simd_)?bg.*\.wasm$/) },
+    { what: "JavaScript of its Worker, gzipped", unit: "bytes", page: of(/^search-.*\.js$/) },
   ];
 }
 

@@ -4,10 +4,10 @@
  */
 
 import { here, start } from "#platform";
-import { fromMessage, toMessage, WorkerLost } from "./errors.js";
+import { fromMessage, InvalidInput, toMessage, WorkerLost } from "./errors.js";
 import { isOwn } from "./ingest/bytes.js";
 import { known, type Names } from "./known.js";
-import type { Started } from "./platform/platform.js";
+import type { Module, Started } from "./platform/platform.js";
 import type { Storage } from "./storage/storage.js";
 import type { CallOptions, Progress } from "./types.js";
 import { buffersOf, type Handle, type Port, ROOT, type ToPage } from "./worker/messages.js";
@@ -29,7 +29,7 @@ interface Waiting {
   onProgress: ((progress: Progress) => void) | undefined;
 }
 
-let shared: Engine | null = null;
+const shared = new Map<typeof Engine, Engine>();
 
 export class Engine {
   readonly #started: Started;
@@ -41,16 +41,24 @@ export class Engine {
 
   constructor(options: EngineOptions = {}) {
     const { worker = true } = known(options, ENGINE, "Engine");
-    if (worker === false) this.#started = inThread();
-    else this.#started = start(worker === true ? undefined : worker);
+    if (worker === false) this.#started = inThread(this.module);
+    else this.#started = start(this.module, worker === true ? undefined : worker);
     this.#started.port.listen((message) => this.#take(message as ToPage));
     this.#started.onEnd((why) => this.#end(why));
   }
 
   /** The one that is used where none is named; another after it was lost. */
   static shared(): Engine {
-    if (shared === null || shared.#lost !== null) shared = new Engine();
-    return shared;
+    const before = shared.get(this);
+    if (before !== undefined && before.#lost === null) return before;
+    const engine = new this();
+    shared.set(this, engine);
+    return engine;
+  }
+
+  /** The wasm that its Worker loads. */
+  protected get module(): Module {
+    return "whole";
   }
 
   /** Release of the native code, and which kernels it computes with. */
@@ -154,6 +162,22 @@ export class Engine {
   }
 }
 
+/** One whose Worker loads what reads collections, and nothing that changes them. */
+export class SearchEngine extends Engine {
+  protected override get module(): Module {
+    return "search";
+  }
+}
+
+/** An engine that has all of the package. Throws InvalidInput for one that only searches. */
+export function whole(engine: Engine): Engine {
+  if (engine instanceof SearchEngine)
+    throw new InvalidInput(
+      "this engine is one of @ciphervec/client/search, which only searches. Take one, and the keys in it, from @ciphervec/client.",
+    );
+  return engine;
+}
+
 function lostError(why: string): WorkerLost {
   return new WorkerLost(
     `the Worker that holds the keys has ended: ${why}. Every commit that was answered is on the server; load the keys again and make ` +
@@ -162,7 +186,7 @@ function lostError(why: string): WorkerLost {
 }
 
 /** The engine in this thread, loaded when it is first called. */
-function inThread(): Started {
+function inThread(module: Module): Started {
   let page: (message: unknown) => void = () => undefined;
   let loading: Promise<(message: unknown) => void> | null = null;
   let fail: (why: string) => void = () => undefined;
@@ -173,7 +197,7 @@ function inThread(): Started {
   };
   globalThis.addEventListener?.("error", trap as EventListener, { signal: ended.signal });
   const load = async () => {
-    const [platform, { serve }] = await Promise.all([here(), import("./worker/serve.js")]);
+    const [platform, { serve }] = await Promise.all([here(module), import("./worker/serve.js")]);
     let engine: (message: unknown) => void = () => undefined;
     const port: Port = {
       post: (message, transfer) => {

@@ -1,7 +1,7 @@
 /** `@ciphervec/client`: what callers import. */
 
 export { Client, type ClientOptions } from "./client.js";
-export { Collection, type CollectionInfo, type RotateOptions } from "./collection.js";
+export { Collection, type RotateOptions } from "./collection.js";
 export type { CollectionRow } from "./collections/client.js";
 export { Engine, type EngineOptions } from "./engine.js";
 export * from "./errors.js";
@@ -36,6 +36,7 @@ export type {
   UpdateOptions,
 } from "./options.js";
 export { Passkey, type PasskeyOptions } from "./passkey.js";
+export type { CollectionInfo } from "./search-collection.js";
 export { MemoryStorage, type Storage } from "./storage/storage.js";
 export {
   type BuildOptions,

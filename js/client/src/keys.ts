@@ -65,6 +65,11 @@ abstract class Secret extends Held {
     super(engine, handle);
   }
 
+  /** The engine of those that name none. */
+  protected static shared(): Engine {
+    return Engine.shared();
+  }
+
   /** The bytes of a file, encrypted under the passphrase by scrypt and XChaCha20-Poly1305; in clear only where that is asked for. */
   async toFile(protection: Protection): Promise<Uint8Array> {
     const { passphrase, allowPlaintext } = known(protection as Written, PROTECTION, "toFile");
@@ -94,8 +99,8 @@ export class Keys extends Secret {
 
   /** A new key from the platform's cryptographic generator. */
   static async generate(options: { engine?: Engine } = {}): Promise<Keys> {
-    const { engine = Engine.shared() } = known(options, ENGINE, "Keys.generate");
-    return new Keys(MADE, engine, await engine.call(ROOT, "generateKeys", []));
+    const { engine = this.shared() } = known(options, ENGINE, "Keys.generate");
+    return new this(MADE, engine, await engine.call(ROOT, "generateKeys", []));
   }
 
   /**
@@ -104,7 +109,7 @@ export class Keys extends Secret {
    */
   static async fromFile(file: Bytes, options: FileOptions & Expected = {}): Promise<Keys> {
     const names = { ...FILE, ...EXPECTED };
-    const { passphrase, keyId, engine = Engine.shared() } = known(options, names, "Keys.fromFile");
+    const { passphrase, keyId, engine = this.shared() } = known(options, names, "Keys.fromFile");
     const data = await bytesOf(file);
     if (data[KIND] === WRAPPED) {
       const question: PasskeyQuestion | undefined = await engine.call(ROOT, "passkeyQuestion", [
@@ -112,10 +117,10 @@ export class Keys extends Secret {
       ]);
       if (question !== undefined) {
         const output = await answer(question);
-        return new Keys(MADE, engine, await engine.call(ROOT, "keysFromPasskey", [data, output, keyId]));
+        return new this(MADE, engine, await engine.call(ROOT, "keysFromPasskey", [data, output, keyId]));
       }
     }
-    return new Keys(MADE, engine, await engine.call(ROOT, "keysFromFile", [data, passphrase, keyId]));
+    return new this(MADE, engine, await engine.call(ROOT, "keysFromFile", [data, passphrase, keyId]));
   }
 
   /** As for other secrets; or for a passkey, which then opens the file instead of a passphrase. Keep a copy by another way: it may get lost. */
@@ -130,8 +135,8 @@ export class Keys extends Secret {
   /** The key that `recoveryPhrase` gave; case and spaces don't matter. With `keyId` wrong words are found out for sure. */
   static async fromPhrase(words: string, options: { engine?: Engine } & Expected = {}): Promise<Keys> {
     const names = { ...ENGINE, ...EXPECTED };
-    const { keyId, engine = Engine.shared() } = known(options, names, "Keys.fromPhrase");
-    return new Keys(MADE, engine, await engine.call(ROOT, "keysFromPhrase", [String(words), keyId]));
+    const { keyId, engine = this.shared() } = known(options, names, "Keys.fromPhrase");
+    return new this(MADE, engine, await engine.call(ROOT, "keysFromPhrase", [String(words), keyId]));
   }
 
   /** The key that somebody shared with the holder of `identity`. Throws WrongKey for somebody else, CorruptData. */
@@ -139,7 +144,7 @@ export class Keys extends Secret {
     const { keyId } = known(expected, EXPECTED, "Keys.openShared");
     const { engine } = identity;
     const data = await bytesOf(shared);
-    return new Keys(MADE, engine, await engine.call(ROOT, "openShared", [data, identity.handle, keyId]));
+    return new this(MADE, engine, await engine.call(ROOT, "openShared", [data, identity.handle, keyId]));
   }
 
   /** The key as 24 English words (BIP-39), to be written down: whoever reads them has it. JavaScript can't wipe the text. */
@@ -202,14 +207,14 @@ export class Identity extends Secret {
 
   /** A new pair for the person of this name, 1 to 64 bytes: those who share see it. */
   static async generate(name: string, options: { engine?: Engine } = {}): Promise<Identity> {
-    const { engine = Engine.shared() } = known(options, ENGINE, "Identity.generate");
-    return new Identity(MADE, engine, await engine.call(ROOT, "generateIdentity", [String(name)]));
+    const { engine = this.shared() } = known(options, ENGINE, "Identity.generate");
+    return new this(MADE, engine, await engine.call(ROOT, "generateIdentity", [String(name)]));
   }
 
   /** Read what `toFile` wrote. Throws WrongKey, CorruptData, UnsupportedVersion, InvalidInput. */
   static async fromFile(file: Bytes, options: FileOptions = {}): Promise<Identity> {
-    const { passphrase, engine = Engine.shared() } = known(options, FILE, "Identity.fromFile");
-    return new Identity(
+    const { passphrase, engine = this.shared() } = known(options, FILE, "Identity.fromFile");
+    return new this(
       MADE,
       engine,
       await engine.call(ROOT, "identityFromFile", [await bytesOf(file), passphrase]),
@@ -218,7 +223,7 @@ export class Identity extends Secret {
 
   /** Whose card it is: compare the fingerprint with its holder. Throws CorruptData, UnsupportedVersion. */
   static async readMemberCard(card: Bytes, options: { engine?: Engine } = {}): Promise<MemberCardFacts> {
-    const { engine = Engine.shared() } = known(options, ENGINE, "Identity.readMemberCard");
+    const { engine = this.shared() } = known(options, ENGINE, "Identity.readMemberCard");
     return engine.call(ROOT, "readMemberCard", [await bytesOf(card)]);
   }
 }

@@ -2,7 +2,7 @@
 
 import { Held } from "./held.js";
 import "./dispose.js";
-import { Engine } from "./engine.js";
+import { Engine, whole } from "./engine.js";
 import { InvalidInput } from "./errors.js";
 import { own } from "./ingest/bytes.js";
 import {
@@ -145,5 +145,5 @@ export class TextClient extends Half {
 }
 
 function opened(engine: Engine, choices: object): Promise<{ handle: Handle; facts: Facts }> {
-  return engine.call(ROOT, "openLookup", [choices]);
+  return whole(engine).call(ROOT, "openLookup", [choices]);
 }

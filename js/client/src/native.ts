@@ -339,6 +339,20 @@ export interface NativeWriter extends Freed {
   ): Promise<void>;
 }
 
+/** The module of a page that only searches. */
+export type SearchNative = Pick<
+  Native,
+  | "version"
+  | "backend"
+  | "passkeyQuestion"
+  | "Keys"
+  | "Identity"
+  | "Recipient"
+  | "SharedKeys"
+  | "MemberCard"
+  | "Client"
+>;
+
 /** The module. */
 export interface Native {
   version(): string;

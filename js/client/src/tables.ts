@@ -2,7 +2,7 @@
 
 import { Held } from "./held.js";
 import "./dispose.js";
-import { Engine } from "./engine.js";
+import { Engine, whole } from "./engine.js";
 import { InvalidInput } from "./errors.js";
 import { countOfThings } from "./ingest/arrays.js";
 import { own, utf8 } from "./ingest/bytes.js";
@@ -130,7 +130,7 @@ export class PrivateTable extends Table {
       contents.push(contentOf(pair[1], names.length));
       names.push(keyOf(pair[0]));
     }
-    const where = keys?.engine ?? engine ?? Engine.shared();
+    const where = whole(keys?.engine ?? engine ?? Engine.shared());
     const given = { names, contents, recordBytes: room, seed, keys: keys?.handle };
     return new PrivateTable(where, await where.call(ROOT, "buildTable", [given]));
   }
@@ -138,7 +138,7 @@ export class PrivateTable extends Table {
   /** Open the bytes of a table's file, this client's or another's. Rejects with CorruptData, UnsupportedVersion. */
   static async load(file: Bytes, options: { engine?: Engine } = {}): Promise<PrivateTable> {
     const { engine = Engine.shared() } = known(options, ENGINE, "PrivateTable.load");
-    return new PrivateTable(engine, await engine.call(ROOT, "loadTable", [await bytesOf(file)]));
+    return new PrivateTable(engine, await whole(engine).call(ROOT, "loadTable", [await bytesOf(file)]));
   }
 
   /** The bytes of its file, which every client loads. */

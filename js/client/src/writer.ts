@@ -1,7 +1,7 @@
 /** The writer's half on the page: seals rows under a card into batches that only the owner decrypts. Holds no secret. */
 
 import "./dispose.js";
-import { Engine } from "./engine.js";
+import { Engine, whole } from "./engine.js";
 import { type Bytes, bytesOf } from "./keys.js";
 import { CALL, callOptions, known, type Names } from "./known.js";
 import { SEAL, type SealOptions } from "./options.js";
@@ -56,7 +56,7 @@ export class Writer {
   /** The holder of a card, from `collection.writerCard`. Rejects with PinMismatch for another card than the one of this fingerprint, CorruptData. */
   static async open(card: Bytes, options: { fingerprint?: string; engine?: Engine } = {}): Promise<Writer> {
     const { fingerprint, engine = Engine.shared() } = known(options, OPEN, "Writer.open");
-    const made = await engine.call<{ handle: Handle; facts: WriterFacts }>(ROOT, "openWriter", [
+    const made = await whole(engine).call<{ handle: Handle; facts: WriterFacts }>(ROOT, "openWriter", [
       await bytesOf(card),
       fingerprint,
     ]);

@@ -23,12 +23,17 @@ def _named(title: str, column: int) -> set[str]:
     return {word for row in rows for word in re.findall(r"`(\w+)`", row.split(" | ")[column])}
 
 
+BASES = {"Held": "held.ts", "SearchClient": "search-client.ts", "SearchCollection": "search-collection.ts"}
+"""Files of the classes that others extend."""
+
+
 def _methods(source: str, *names: str) -> set[str]:
-    """Public methods and properties of classes in TypeScript, with those that they inherit of `Held`."""
+    """Public methods and properties of classes in TypeScript, with those that they inherit."""
     text = (SOURCES / source).read_text(encoding="utf-8")
-    bodies = "\n".join(text.split(f"\nexport class {name} ")[1].split("\n}")[0] for name in names)
-    if re.search(rf"^export class (?:{'|'.join(names)}) extends Held ", text, re.MULTILINE):
-        bodies += (SOURCES / "held.ts").read_text(encoding="utf-8")
+    classes = [re.split(rf"\nexport (?:abstract )?class {name}\b", text)[1].split("\n}")[0] for name in names]
+    bodies = "\n".join(classes)
+    for base in BASES.keys() & set(re.findall(r"^ extends (\w+)", bodies, re.MULTILINE)):
+        bodies += (SOURCES / BASES[base]).read_text(encoding="utf-8")
     found = re.findall(r"^  (?:static )?(?:async |get )?([a-z]\w*)\(", bodies, re.MULTILINE)
     return set(found) - {"constructor"}
 
@@ -58,3 +63,11 @@ def test_the_table_names_what_one_client_lacks_and_nothing_else(
     assert len(theirs) >= 5, "the source was read"
     assert _named(title, 1) == {name for name in ours if _camel(name) not in theirs}
     assert _named(title, 2) == theirs - {_camel(name) for name in ours}
+
+
+def test_the_table_of_a_page_that_searches_names_all_that_it_has() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8").split("| class | has |\n")[1].split("\n\n")[0]
+    told = [set(re.findall(r"`(\w+)`", row)) for row in text.splitlines()[1:]]
+    client = _methods("search-client.ts", "SearchClient")
+    collection = _methods("search-collection.ts", "SearchCollection")
+    assert told == [client | {"Client"}, collection | {"Collection"}]

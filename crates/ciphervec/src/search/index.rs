@@ -27,7 +27,7 @@ impl ServerIndex {
     /// # Errors
     /// If the parameters were refused.
     pub fn new(spec: IndexSpec) -> Result<Self> {
-        let form = form::of(&spec).server(&spec)?;
+        let form = form::served(&spec).server(&spec)?;
         Ok(ServerIndex { spec, form, segments: Vec::new(), ids: HashSet::new() })
     }
 

@@ -17,6 +17,7 @@ use crate::belief::vault::Vault;
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::host::Host;
+use crate::sorting::sort_by;
 
 pub const KEY_ID: &str = "key id";
 pub const MASKS: &str = "masks";
@@ -155,7 +156,7 @@ impl Trust {
 
     /// The owner's state names these by now.
     pub async fn see_stated(&self, host: &dyn Host, mut segments: Vec<String>) -> Result<()> {
-        segments.sort_unstable();
+        sort_by(&mut segments, Ord::cmp);
         if self.stated() == segments {
             return Ok(());
         }

@@ -24,9 +24,9 @@ use ciphervec_owner::search::Owner;
 use ciphervec_owner::{Error as SchemeError, Id, SegmentId};
 use shake::{ExtendableOutput, Shake256, Update, XofReader};
 
-use crate::clusters::ordered;
 use crate::error::{Error, Result};
 use crate::gathered::gathered;
+use crate::sorting::ordered;
 
 /// Version 1 had no clusters whose records are sealed by themselves.
 const VERSION: u32 = 2;

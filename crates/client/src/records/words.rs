@@ -4,7 +4,6 @@
 //! Compatibility forms are made one (NFKC), then upper and lower case, then words are those of Unicode's annex 29. Scripts that put no
 //! spaces between words come as single characters there: each of those is a word, and so are any two that follow one another.
 
-use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Bytes of a word that is told from others; a longer one is cut, at a character.
@@ -12,7 +11,7 @@ const LONGEST: usize = 256;
 
 /// Shows each word of a text, in order, as often as it is there.
 pub fn each_word(text: &str, mut show: impl FnMut(&str)) {
-    let folded: String = text.nfkc().collect::<String>().to_lowercase();
+    let folded = normalized(text).to_lowercase();
     let mut before: Option<(usize, &str)> = None;
     let mut pair = String::new();
     for (start, word) in folded.unicode_word_indices() {
@@ -27,6 +26,31 @@ pub fn each_word(text: &str, mut show: impl FnMut(&str)) {
         }
         show(cut(word));
         before = alone.then_some((start + word.len(), word));
+    }
+}
+
+#[cfg(feature = "normalization")]
+fn normalized(text: &str) -> String {
+    unicode_normalization::UnicodeNormalization::nfkc(text).collect()
+}
+
+/// What makes compatibility forms one.
+#[cfg(not(feature = "normalization"))]
+static NORMALIZER: std::sync::OnceLock<fn(&str) -> String> = std::sync::OnceLock::new();
+
+/// Has a face's own NFKC taken, in the whole process: its tables are 60 kB, and JavaScript has them. False where it was set before.
+#[cfg(not(feature = "normalization"))]
+pub fn normalize_by(nfkc: fn(&str) -> String) -> bool {
+    NORMALIZER.set(nfkc).is_ok()
+}
+
+#[cfg(not(feature = "normalization"))]
+fn normalized(text: &str) -> String {
+    match NORMALIZER.get() {
+        Some(nfkc) => nfkc(text),
+        None => unreachable!(
+            "words were asked for before `normalize_by` was told of compatibility forms"
+        ),
     }
 }
 

@@ -21,7 +21,9 @@ use crate::remote::frame;
 use crate::remote::listing::public_parameters;
 use crate::remote::session::{Call, Session};
 use crate::remote::store::RemoteStore;
+use crate::sorting::sort_by;
 use crate::store::{Accept, CollectionStore, Database, Lineages};
+use crate::writing::writing;
 
 /// A server.
 pub struct RemoteDatabase {
@@ -86,43 +88,7 @@ impl RemoteDatabase {
         Ok(Arc::new(store.await?))
     }
 
-    fn exists(&self, name: &str) -> Error {
-        Error::CollectionExists(format!(
-            "the collection {} exists already on {}. Use {}, {}, or another name.",
-            self.face.quoted(name),
-            self.session.url,
-            self.face.named("get_collection"),
-            self.face.named("get_or_create_collection")
-        ))
-    }
-}
-
-#[async_trait(?Send)]
-impl Database for RemoteDatabase {
-    fn place(&self) -> &str {
-        &self.session.url
-    }
-
-    async fn rows(&self, host: &dyn Host) -> Result<Vec<CollectionRow>> {
-        #[derive(Deserialize)]
-        struct Said {
-            collections: Vec<CollectionRow>,
-        }
-        let doing = "cannot list the collections";
-        let reply =
-            self.session.call(host, "GET", "/v1/collections", doing, Call::default()).await?;
-        let Said { mut collections } = self.session.json(&reply, doing)?;
-        if !collections.iter().all(|one| check_name(&one.name).is_ok()) {
-            return Err(Error::server(format!(
-                "{doing}: {} answered in a way that is not understood. Check the versions on both sides.",
-                self.session.url
-            )));
-        }
-        collections.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(collections)
-    }
-
-    async fn create(
+    async fn create_new(
         &self,
         host: &dyn Host,
         name: &str,
@@ -158,6 +124,71 @@ impl Database for RemoteDatabase {
         self.store(host, name, listing, lineage).await
     }
 
+    async fn delete_all(&self, host: &dyn Host, name: &str) -> Result<()> {
+        check_name(name)?;
+        let doing = format!("cannot delete {}", self.face.quoted(name));
+        self.trust(host, name).await?.prepare(host).await?;
+        let call = Call { also: &[204, 404], not_200: true, ..Call::default() };
+        let reply = self.session.call(host, "DELETE", &path_of(name), &doing, call).await?;
+        // A repetition of an attempt that succeeded does not find it any more.
+        if reply.head.status == 404 && reply.failed == 0 {
+            return Err(Error::CollectionNotFound(format!(
+                "{doing}: there is none of that name on {} that this token may see.",
+                self.session.url
+            )));
+        }
+        let what = format!("the deletion of {}", self.face.quoted(name));
+        let gone = Trust::drop_all(host, &self.vault, &self.session.url, name);
+        Trust::afterwards(host, &what, gone).await
+    }
+
+    fn exists(&self, name: &str) -> Error {
+        Error::CollectionExists(format!(
+            "the collection {} exists already on {}. Use {}, {}, or another name.",
+            self.face.quoted(name),
+            self.session.url,
+            self.face.named("get_collection"),
+            self.face.named("get_or_create_collection")
+        ))
+    }
+}
+
+#[async_trait(?Send)]
+impl Database for RemoteDatabase {
+    fn place(&self) -> &str {
+        &self.session.url
+    }
+
+    async fn rows(&self, host: &dyn Host) -> Result<Vec<CollectionRow>> {
+        #[derive(Deserialize)]
+        struct Said {
+            collections: Vec<CollectionRow>,
+        }
+        let doing = "cannot list the collections";
+        let reply =
+            self.session.call(host, "GET", "/v1/collections", doing, Call::default()).await?;
+        let Said { mut collections } = self.session.json(&reply, doing)?;
+        if !collections.iter().all(|one| check_name(&one.name).is_ok()) {
+            return Err(Error::server(format!(
+                "{doing}: {} answered in a way that is not understood. Check the versions on both sides.",
+                self.session.url
+            )));
+        }
+        sort_by(&mut collections, |a, b| a.name.cmp(&b.name));
+        Ok(collections)
+    }
+
+    async fn create(
+        &self,
+        host: &dyn Host,
+        name: &str,
+        meta: Vec<u8>,
+        attachments: BTreeMap<&'static str, Vec<u8>>,
+        lineage: Lineages,
+    ) -> Result<Arc<dyn CollectionStore>> {
+        writing!(self.create_new(host, name, meta, attachments, lineage).await)
+    }
+
     async fn open(
         &self,
         host: &dyn Host,
@@ -187,21 +218,7 @@ impl Database for RemoteDatabase {
     }
 
     async fn delete(&self, host: &dyn Host, name: &str) -> Result<()> {
-        check_name(name)?;
-        let doing = format!("cannot delete {}", self.face.quoted(name));
-        self.trust(host, name).await?.prepare(host).await?;
-        let call = Call { also: &[204, 404], not_200: true, ..Call::default() };
-        let reply = self.session.call(host, "DELETE", &path_of(name), &doing, call).await?;
-        // A repetition of an attempt that succeeded does not find it any more.
-        if reply.head.status == 404 && reply.failed == 0 {
-            return Err(Error::CollectionNotFound(format!(
-                "{doing}: there is none of that name on {} that this token may see.",
-                self.session.url
-            )));
-        }
-        let what = format!("the deletion of {}", self.face.quoted(name));
-        let gone = Trust::drop_all(host, &self.vault, &self.session.url, name);
-        Trust::afterwards(host, &what, gone).await
+        writing!(self.delete_all(host, name).await)
     }
 
     async fn forget(&self, host: &dyn Host, name: &str) -> Result<()> {

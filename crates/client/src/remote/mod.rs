@@ -3,6 +3,7 @@
 pub mod address;
 mod blobs;
 pub mod cache;
+mod changing;
 pub mod database;
 mod fetching;
 pub mod frame;

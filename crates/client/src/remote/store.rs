@@ -5,31 +5,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use ciphervec_owner::SegmentId;
-use serde::Deserialize;
 
 use crate::belief::trust::{EPOCH, KEY_ID, SESSIONS, Trust};
 use crate::change::Listing;
-use crate::change::{Change, EVALUATION, KEY_PAIR, ORIGINALS, ROWS, STATE, StoredSegment};
+use crate::change::{Change, EVALUATION, KEY_PAIR, STATE, StoredSegment};
 use crate::error::{Error, Result};
 use crate::face::Face;
 use crate::hex::Hex;
-use crate::host::{Host, Progress};
+use crate::host::Host;
 use crate::remote::cache::BlobCache;
 use crate::remote::frame::Upload;
 use crate::remote::listing::public_parameters;
 use crate::remote::problem::{error_of, is_problem};
 use crate::remote::session::{Call, Session};
 use crate::store::{
-    Asked, Check, CollectionStore, Committed, Evaluated, Fetching, Lineages, Receiver, Verified,
-    answered_on,
+    Asked, Check, CollectionStore, Evaluated, Fetching, Lineages, Receiver, Verified, answered_on,
 };
+use crate::writing::writing;
 
-/// Bytes of blobs that go in the frame of a commit; the largest ones beyond that are uploaded first.
-const INLINE: usize = 24 << 20;
-const LEAST_INLINE: usize = 256 << 10;
 const MAX_STATE: usize = 64 << 20;
-/// Faults of stored bytes that a message lists.
-const FAULTS: usize = 20;
 pub(super) const OCTETS: &str = "application/octet-stream";
 
 /// A blob's segment and name.
@@ -50,7 +44,7 @@ pub(super) struct Kept {
     /// Whether the server gives several blobs at once, as far as is known.
     pub(super) several: bool,
     /// The keys that this client gave the collection in a change that may not have been made.
-    given: Option<String>,
+    pub(super) given: Option<String>,
 }
 
 /// One collection on a server.
@@ -59,7 +53,7 @@ pub struct RemoteStore {
     pub(super) session: Arc<Session>,
     pub(super) name: String,
     pub(super) path: String,
-    trust: Trust,
+    pub(super) trust: Trust,
     pub(super) cache: Arc<BlobCache>,
     lineage: Lineages,
     kept: Mutex<Kept>,
@@ -112,17 +106,6 @@ impl RemoteStore {
             return Err(Error::Conflict(format!("{doing}: {says}")));
         }
         Ok(())
-    }
-
-    /// The owner has changed the keys from here.
-    async fn repin(&self, host: &dyn Host, change: &Change) -> Result<()> {
-        let Some(meta) = &change.meta else { return Ok(()) };
-        let Some((spec, key_id)) = public_parameters(meta) else { return Ok(()) };
-        let values = [("spec".to_owned(), spec), (KEY_ID.to_owned(), key_id)];
-        let news = values
-            .iter()
-            .any(|(name, value)| self.trust.pinned(name).is_some_and(|known| known != *value));
-        if news { self.trust.repin(host, &values).await } else { Ok(()) }
     }
 
     /// The server's state; none when it is the one known here.
@@ -204,50 +187,7 @@ impl CollectionStore for RemoteStore {
     }
 
     async fn commit(&self, host: &dyn Host, change: &Change) -> Result<()> {
-        let doing = format!("cannot commit to {}", self.quoted());
-        self.trust.prepare(host).await?;
-        let (before, since) = (self.listing(), self.trust.version());
-        if let Some(meta) = &change.meta {
-            self.kept().given = public_parameters(meta).map(|(_, key_id)| key_id);
-        }
-        let mut reply = self.send(host, change, INLINE, &before, &doing).await?;
-        if reply.head.status == 413 {
-            reply = self.send(host, change, LEAST_INLINE, &before, &doing).await?;
-        }
-        if reply.head.status == 412 {
-            let says =
-                "others commit to it faster than this client. Try again when there are fewer.";
-            return Err(Error::Conflict(format!("{doing}: {says}")));
-        }
-        self.kept().uploads.clear();
-        if reply.head.status != 200 {
-            return Err(error_of(&reply, &doing, &self.session.url));
-        }
-        let made: Committed = self.session.json(&reply, &doing)?;
-        let (version, head) = (made.version, made.head());
-        if version != before.version + 1 {
-            return Err(Error::CommitUncertain(format!(
-                "{doing}: {} made version {version} of a change to version {}. Look at what is there, and ask its operator.",
-                self.session.url, before.version
-            )));
-        }
-        self.kept().listing = Arc::new(before.after(change, version, head.clone()));
-        let seen = async {
-            self.trust
-                .see(host, version, &head, since, change.attachments.contains_key(STATE))
-                .await?;
-            self.repin(host, change).await
-        };
-        Trust::afterwards(host, &format!("the change to {}", self.quoted()), seen).await?;
-        self.discard_gone(host, &before).await?;
-        for added in &change.add {
-            for (name, blob) in
-                added.blobs.iter().filter(|(name, _)| ![ROWS, ORIGINALS].contains(*name))
-            {
-                self.cache.put(host, &self.address(added.id, name), blob).await?;
-            }
-        }
-        Ok(())
+        writing!(self.commit_change(host, change).await)
     }
 
     async fn read(&self, host: &dyn Host, segment: SegmentId, blob: &str) -> Result<Arc<[u8]>> {
@@ -388,64 +328,15 @@ impl CollectionStore for RemoteStore {
     }
 
     async fn verify(&self, host: &dyn Host) -> Result<Verified> {
-        #[derive(Deserialize)]
-        struct Fault {
-            file: String,
-            offset: u64,
-        }
-        #[derive(Deserialize)]
-        struct Said {
-            problems: Vec<Fault>,
-        }
-        let doing = format!("cannot verify {}", self.quoted());
-        let reply = self
-            .session
-            .call(host, "POST", &format!("{}/verify", self.path), &doing, Call::default())
-            .await?;
-        let Said { problems } = self.session.json(&reply, &doing)?;
-        let verified: Verified = self.session.json(&reply, &doing)?;
-        if problems.is_empty() {
-            let (done, total) = (verified.bytes, Some(verified.bytes));
-            host.progress(Progress { phase: "read", done, total, ms: None });
-            return Ok(verified);
-        }
-        let faults = problems.iter().take(FAULTS);
-        let mut faults: Vec<_> = faults
-            .map(|Fault { file, offset }| format!("{file}, byte {offset}: damaged on the server"))
-            .collect();
-        if problems.len() > FAULTS {
-            faults.push(format!("and {} more", problems.len() - FAULTS));
-        }
-        Error::corrupt(faults.join("\n"))
+        writing!(self.verify_blocks(host).await)
     }
 
     async fn purge(&self, host: &dyn Host) -> Result<()> {
-        let call = Call { also: &[204], not_200: true, ..Call::default() };
-        let doing = format!("cannot purge {}", self.quoted());
-        self.session
-            .call(host, "POST", &format!("{}/purge", self.path), &doing, call)
-            .await
-            .map(drop)
+        writing!(self.purge_old(host).await)
     }
 
     async fn tidy(&self, host: &dyn Host) -> Result<()> {
-        let call = Call { also: &[204, 403, 404, 405], not_200: true, ..Call::default() };
-        let (doing, url) = (format!("cannot purge {}", self.quoted()), &self.session.url);
-        let reply =
-            self.session.call(host, "POST", &format!("{}/purge", self.path), &doing, call).await?;
-        match reply.head.status {
-            204 => {}
-            403 => host.warn(&format!(
-                "{doing}: {url} wants a token with the permission admin for that. The change itself is done, but the sealed bytes of what was \
-                 removed stay there until the collection is purged: have somebody with such a token call optimize, or ask the server's \
-                 operator."
-            )),
-            _ => host.warn(&format!(
-                "{doing}: {url} does not know how. The change itself is done, but the sealed bytes of what was removed may stay there until \
-                 its operator compacts the collection. Upgrade the server."
-            )),
-        }
-        Ok(())
+        writing!(self.tidy_up(host).await)
     }
 
     async fn pin_evaluation(&self, host: &dyn Host, epoch: u32, check: Check<'_>) -> Result<()> {

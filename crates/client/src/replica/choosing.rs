@@ -4,13 +4,13 @@ use ciphervec_owner::Id;
 use ciphervec_owner::search::Expected;
 
 use crate::clusters::choice::Clusters;
-use crate::clusters::ordered;
 use crate::error::Result;
 use crate::host::Host;
 use crate::random::Draws;
 use crate::replica::Replica;
 use crate::replica::clustering::{Neighbors, QUESTIONS, Space, assign, learn};
 use crate::replica::padding::{LENGTH, Rows, SPARE_BYTES, fits_in, id_bytes, packed_bytes};
+use crate::sorting::ordered;
 use crate::threads::heavy;
 
 /// Of so many rows of a cluster one is padding at least: there is room for ids of every length.

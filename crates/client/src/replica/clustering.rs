@@ -5,10 +5,10 @@
 
 use ciphervec_owner::Metric;
 
-use crate::clusters::ordered;
 use crate::error::Result;
 use crate::host::Host;
 use crate::random::Draws;
+use crate::sorting::ordered;
 
 /// Rows that a centroid is learned from.
 const SAMPLE: usize = 256;

@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::gathered::gathered;
 use crate::host::Host;
 use crate::replica::Replica;
+use crate::writing::writing;
 
 /// Under which keys and description a change is made, and whether another history begins with it.
 #[derive(Clone, Copy)]
@@ -86,6 +87,15 @@ impl Replica {
 
     /// The same, of a change with which the collection is described, sealed or authenticated otherwise.
     pub(super) async fn send_as(
+        &mut self,
+        host: &dyn Host,
+        change: &mut Change,
+        following: Following<'_>,
+    ) -> Result<()> {
+        writing!(self.send_change(host, change, following).await)
+    }
+
+    async fn send_change(
         &mut self,
         host: &dyn Host,
         change: &mut Change,

@@ -8,6 +8,7 @@ use ciphervec_owner::Id;
 use crate::error::{Error, Result};
 use crate::matches::Matches;
 use crate::records::sparse::SparseVector;
+use crate::sorting::sort_by;
 
 /// How many of each list are looked at, unless more hits are asked for.
 pub const WINDOW: usize = 100;
@@ -159,7 +160,7 @@ pub fn fused(fusion: Fusion, by_vectors: Matches, by_words: &ByWords, count: usi
         let later = |one: &Both| (rank(one.vectors), rank(one.words));
         b.0.total_cmp(&a.0).then_with(|| later(&a.1).cmp(&later(&b.1)))
     };
-    hits.sort_unstable_by(order);
+    sort_by(&mut hits, order);
     hits.truncate(count);
     let mut found = Matches { exact, checked, ..Matches::default() };
     for (value, _, id) in hits {

@@ -14,6 +14,7 @@ use crate::replica::Replica;
 use crate::replica::batch::Records;
 use crate::replica::fetch::Fetch;
 use crate::replica::fetching::Way;
+use crate::sorting::sort_by;
 use crate::threads::heavy;
 
 /// Rows that MaxSim ranks for a query, unless told otherwise: as many as are fetched in private at once.
@@ -71,7 +72,7 @@ impl Replica {
             let bound = scored.iter().fold(0f64, |most, (_, bound)| most.max(*bound));
             // Equally high ones stay in the order of their one vector.
             let mut hits: Vec<_> = found.ids.into_iter().zip(scored).collect();
-            hits.sort_by(|(_, (a, _)), (_, (b, _))| b.total_cmp(a));
+            sort_by(&mut hits, |(_, (a, _)), (_, (b, _))| b.total_cmp(a));
             let scores: Vec<f64> = hits.iter().map(|(_, (score, _))| *score).collect();
             all.push(Matches {
                 ids: hits.into_iter().map(|(id, _)| id).collect(),

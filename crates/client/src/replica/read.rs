@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::records::original::{Kept, read_kept};
 use crate::replica::Replica;
+use crate::sorting::sort_by;
 use crate::threads::heavy;
 
 /// Vectors, and which of them are as they were put in.
@@ -44,7 +45,8 @@ impl Replica {
             let read = |id: &&SegmentId| !held.contains(id) && !self.reasons.contains_key(id);
             let emptied = emptied.iter().filter(read).filter_map(|id| listing.segments.get(id));
             groups.extend(emptied.map(|entry| (Arc::clone(entry), Vec::new())));
-            groups.sort_by_key(|(one, _)| listing.segments.get_index_of(&one.id));
+            let turn = |one: &StoredSegment| listing.segments.get_index_of(&one.id);
+            sort_by(&mut groups, |(a, _), (b, _)| turn(a).cmp(&turn(b)));
         }
         Ok(groups)
     }

@@ -7,7 +7,6 @@ use ciphervec_owner::SegmentId;
 use ciphervec_owner::search::{Fold, Opened, Selection};
 
 use crate::change::{ROUTING, StoredSegment};
-use crate::clusters::ordered;
 use crate::clusters::table::{RoutingTable, SLOTS, open_centroids};
 use crate::error::Result;
 use crate::host::Host;
@@ -16,6 +15,8 @@ use crate::replica::alone::Alone;
 use crate::replica::asking::{Message, Under, fetched, open, query_epoch, sealed};
 use crate::replica::clustering::{Space, squared};
 use crate::replica::opened_routing::OpenedRouting;
+use crate::sorting::ordered;
+use crate::sorting::sort_by;
 
 /// Attempts at a question about clusters, where segments come faster than they are asked about.
 const ROUTED: usize = 3;
@@ -78,7 +79,7 @@ impl Replica {
             let near = active.name(&near).into_iter().map(|cluster| active.segments[cluster]);
             if self.is_oblivious() {
                 let mut clusters = active.segments.clone();
-                clusters.sort_by_key(|id| id.0);
+                sort_by(&mut clusters, |a, b| a.0.cmp(&b.0));
                 folded = Some((clusters, near.collect()));
             } else {
                 found.extend(near);

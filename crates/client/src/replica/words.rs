@@ -18,6 +18,7 @@ use crate::records::words::each_word;
 use crate::replica::Replica;
 use crate::replica::asking::Question;
 use crate::replica::fusion::{Asked, ByWords, Hybrid};
+use crate::sorting::sort_by;
 use crate::threads::heavy;
 
 /// Rows of a segment that are there, and may be found.
@@ -220,7 +221,7 @@ impl Replica {
                 named.extend(name.map(|id| (rank, id, score)));
             }
         }
-        named.sort_by_key(|(rank, ..)| *rank);
+        sort_by(&mut named, |a, b| a.0.cmp(&b.0));
         named.into_iter().map(|(_, id, score)| (id, score)).collect()
     }
 }
@@ -299,10 +300,7 @@ fn highest(parts: &[Part], scores: &[Vec<f64>], count: usize) -> Vec<(usize, u32
     let order = |a: &(usize, u32, f64), b: &(usize, u32, f64)| {
         b.2.total_cmp(&a.2).then_with(|| (a.0, a.1).cmp(&(b.0, b.1)))
     };
-    if hits.len() > count {
-        hits.select_nth_unstable_by(count, order);
-        hits.truncate(count);
-    }
-    hits.sort_unstable_by(order);
+    sort_by(&mut hits, order);
+    hits.truncate(count);
     hits
 }

@@ -3,6 +3,7 @@
 use ciphervec_owner::{IndexSpec, Metric, Mode, Precision};
 
 use crate::host::Host;
+use crate::sorting::sort_by;
 
 const SAMPLE: usize = 64;
 /// Rows that tell anything at least.
@@ -147,7 +148,7 @@ fn distance_error(spec: &IndexSpec, rows: &[f32], center: &[f32]) -> (f64, f64) 
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
+    sort_by(&mut values, f64::total_cmp);
     let upper = values.len() / 2;
     (values[upper] + values[(values.len() - 1) / 2]) / 2.0
 }

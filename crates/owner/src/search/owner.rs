@@ -158,7 +158,8 @@ impl Owner {
         expected: &Expected,
         centre: &[f32],
     ) -> Result<SealedSegment> {
-        seal(&self.spec, &self.root, self.form.as_ref(), rows, ids, expected, centre)
+        let encryptor = form::sealing(&self.spec).encryptor(self.form.as_ref())?;
+        seal(&self.spec, &self.root, encryptor, rows, ids, expected, centre)
     }
 
     /// Whether a segment of so many rows at this level is packed as suits an index like the `expected` one, or nearly so:

@@ -43,7 +43,7 @@ impl Writer {
     /// If the card's parameters or its public key were refused.
     pub fn new(card: WriterCard) -> Result<Self> {
         let spec = &card.spec;
-        let encryptor = form::of(spec).writer(spec, card.mask_seed, &card.index_key)?;
+        let encryptor = form::sealing(spec).writer(spec, card.mask_seed, &card.index_key)?;
         Ok(Writer { card, encryptor })
     }
 

@@ -189,7 +189,7 @@ export class ClientEngine {
         `the collection "${name}" exists already. Use getCollection, or another name.`,
       );
     const opening = open(this.#world).then(
-      (opened) => new CollectionEngine(opened, this.#native.Members.of(opened), this.#world),
+      (opened) => new CollectionEngine(opened, this.#native, this.#world),
     );
     this.#opened.set(name, opening);
     try {

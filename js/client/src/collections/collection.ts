@@ -22,6 +22,7 @@ import type {
   CollectionFacts,
   Host,
   Keys,
+  Native,
   NativeCollection,
   NativeListed,
   NativeMembers,
@@ -113,14 +114,15 @@ type Some = GivenRows & { there?: boolean[] };
 
 export class CollectionEngine {
   readonly #native: NativeCollection;
-  readonly #members: NativeMembers;
+  readonly #module: Pick<Native, "Members">;
+  #members: NativeMembers | null = null;
   readonly #world: World;
   readonly #facts: CollectionFacts;
   #closed = "";
 
-  constructor(native: NativeCollection, members: NativeMembers, world: World) {
+  constructor(native: NativeCollection, module: Pick<Native, "Members">, world: World) {
     this.#native = native;
-    this.#members = members;
+    this.#module = module;
     this.#world = world;
     this.#facts = native.facts();
   }
@@ -360,13 +362,16 @@ export class CollectionEngine {
   close(why = "closed"): void {
     if (this.#closed !== "") return;
     this.#closed = why;
-    this.#members.free();
+    this.#members?.free();
     this.#native.free();
   }
 
   /** Something about the list of members. */
   members<T>(call: Call, work: (members: NativeMembers, host: Host) => Promise<T>): Promise<T> {
-    return this.#under(call, (host) => work(this.#members, host));
+    return this.#under(call, (host) => {
+      this.#members ??= this.#module.Members.of(this.#native);
+      return work(this.#members, host);
+    });
   }
 
   async #under<T>(call: Call, work: (host: Host) => Promise<T>): Promise<T> {

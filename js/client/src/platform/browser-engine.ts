@@ -1,13 +1,13 @@
-/** Browser, the engine's half: what loads the wasm and keeps bytes. Runs in the Worker. */
+/** Browser, the engine's half: what loads the wasm. Runs in the Worker. */
 
-import { InvalidInput } from "../errors.js";
 import type { LookupNative, Native } from "../native.js";
-import { IndexedDbStorage } from "../storage/indexeddb.js";
-import { refused, type Storage } from "../storage/storage.js";
 import load, * as wasm from "../wasm/ciphervec.js";
 // Not by a dynamic import: bundlers that make a Worker one script can't split it. Its wasm is loaded when it is asked for.
 import loadLookup, * as lookups from "../wasm/ciphervec_lookup.js";
 import { hasSimd } from "./simd.js";
+
+export * as whole from "../worker/whole.js";
+export { openLog, storage } from "./browser-storage.js";
 
 /** The module, compiled and started once. */
 export async function native(): Promise<Native> {
@@ -22,18 +22,4 @@ export async function native(): Promise<Native> {
 export async function lookup(): Promise<LookupNative> {
   await loadLookup({ module_or_path: new URL("../wasm/ciphervec_lookup_bg.wasm", import.meta.url) });
   return lookups as unknown as LookupNative;
-}
-
-/** Where bytes are kept. Throws StorageError. */
-export function storage(
-  choice: { kind: "indexeddb"; database: string } | { kind: "folder"; path: string },
-): Storage {
-  if (choice.kind === "folder") throw refused("a folder", new Error("a browser has none"));
-  if (typeof indexedDB === "undefined") throw refused("IndexedDB", new Error("this browser has none"));
-  return new IndexedDbStorage(choice.database);
-}
-
-/** A page has no file to write a log to. Throws InvalidInput. */
-export function openLog(): never {
-  throw new InvalidInput("auditLog names a file, and a page has none: only Node writes a client's log.");
 }

@@ -2,24 +2,21 @@
 
 import type { Port } from "../worker/messages.js";
 import type { Platform } from "../worker/serve.js";
-import type { Started } from "./platform.js";
+import type { Module, Started } from "./platform.js";
 
 /** Where a client keeps its state unless it is told. */
 export const defaultStorage = (): "indexeddb" | "memory" =>
   typeof indexedDB === "undefined" ? "memory" : "indexeddb";
 
 /** What an engine needs that runs in this thread. */
-export async function here(): Promise<Platform> {
-  const { native, lookup, storage, openLog } = await import("./browser-engine.js");
-  return { native, lookup, storage, openLog, fetch: (url, options) => fetch(url, options) };
+export async function here(module: Module): Promise<Platform> {
+  const engine = module === "search" ? import("./browser-search.js") : import("./browser-engine.js");
+  return { ...(await engine), fetch: (url, options) => fetch(url, options) };
 }
 
 /** A Worker that runs the engine. `given` was made by the caller, of the same file. */
-export function start(given?: unknown): Started {
-  const worker =
-    given instanceof Worker
-      ? given
-      : new Worker(new URL("../worker/browser.js", import.meta.url), { type: "module", name: "ciphervec" });
+export function start(module: Module, given?: unknown): Started {
+  const worker = given instanceof Worker ? given : made(module);
   const port: Port = {
     post: (message, transfer) => worker.postMessage(message, transfer),
     listen: (take) => worker.addEventListener("message", (event) => take(event.data)),
@@ -34,6 +31,13 @@ export function start(given?: unknown): Started {
     busy: () => undefined,
     stop: () => worker.terminate(),
   };
+}
+
+/** Both addresses stand here as they are, for bundlers to find. */
+function made(module: Module): Worker {
+  if (module === "search")
+    return new Worker(new URL("../worker/search.js", import.meta.url), { type: "module", name: "ciphervec" });
+  return new Worker(new URL("../worker/browser.js", import.meta.url), { type: "module", name: "ciphervec" });
 }
 
 /**

@@ -1,14 +1,14 @@
-/** Node, the engine's half: what loads the wasm and keeps bytes in a folder. */
+/** Node, the engine's half: what loads the wasm. */
 
 import { readFile } from "node:fs/promises";
 import type { LookupNative, Native } from "../native.js";
-import { FolderStorage } from "../storage/folder.js";
-import { refused, type Storage } from "../storage/storage.js";
 import * as wasm from "../wasm/ciphervec.js";
 import * as lookups from "../wasm/ciphervec_lookup.js";
 import { hasSimd } from "./simd.js";
 
 export { openLog } from "../storage/log.js";
+export * as whole from "../worker/whole.js";
+export { storage } from "./node-storage.js";
 
 let loaded: Promise<Native> | null = null;
 
@@ -26,12 +26,4 @@ export function native(): Promise<Native> {
 export async function lookup(): Promise<LookupNative> {
   lookups.initSync({ module: await readFile(new URL("../wasm/ciphervec_lookup_bg.wasm", import.meta.url)) });
   return lookups as unknown as LookupNative;
-}
-
-/** Where bytes are kept. Throws StorageError. */
-export function storage(
-  choice: { kind: "indexeddb"; database: string } | { kind: "folder"; path: string },
-): Storage {
-  if (choice.kind === "indexeddb") throw refused("IndexedDB", new Error("Node has none; name a folder"));
-  return new FolderStorage(choice.path);
 }

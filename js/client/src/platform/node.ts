@@ -4,7 +4,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import type { Platform } from "../worker/serve.js";
-import type { Started } from "./platform.js";
+import type { Module, Started } from "./platform.js";
 
 /** Where a client keeps its state unless it is told: beside that of the Python package. */
 export function defaultStorage(): { folder: string } {
@@ -19,17 +19,16 @@ export function defaultStorage(): { folder: string } {
 }
 
 /** What an engine needs that runs in this thread. */
-export async function here(): Promise<Platform> {
-  const { native, lookup, storage, openLog } = await import("./node-engine.js");
-  return { native, lookup, storage, openLog, fetch: (url, options) => fetch(url, options) };
+export async function here(module: Module): Promise<Platform> {
+  const engine = module === "search" ? import("./node-search.js") : import("./node-engine.js");
+  return { ...(await engine), fetch: (url, options) => fetch(url, options) };
 }
 
 /** A thread that runs the engine. `given` was made by the caller, of the same file. */
-export function start(given?: unknown): Started {
+export function start(module: Module, given?: unknown): Started {
+  const file = module === "search" ? "../worker/node-search.js" : "../worker/node.js";
   const worker =
-    given instanceof Worker
-      ? given
-      : new Worker(new URL("../worker/node.js", import.meta.url), { name: "ciphervec" });
+    given instanceof Worker ? given : new Worker(new URL(file, import.meta.url), { name: "ciphervec" });
   worker.unref();
   return {
     port: {

@@ -2,6 +2,9 @@
 
 import type { Port } from "../worker/messages.js";
 
+/** A wasm with all of the package, or with what reads collections. */
+export type Module = "whole" | "search";
+
 export interface Started {
   port: Port;
   /** Tells once that the thread has ended, and why. */

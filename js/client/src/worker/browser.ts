@@ -1,27 +1,6 @@
-/** The Worker of a page: its port is that of the page that made it. */
+/** The Worker of a page, with all of the package. */
 
-import { lookup, native, openLog, storage } from "../platform/browser-engine.js";
-import { serve } from "./serve.js";
+import * as engine from "../platform/browser-engine.js";
+import { run } from "./page.js";
 
-const scope = globalThis as unknown as {
-  postMessage(message: unknown, transfer: ArrayBuffer[]): void;
-  addEventListener(type: "message", take: (event: MessageEvent) => void): void;
-};
-
-scope.addEventListener("message", ({ data }) => {
-  if (data.type === "live")
-    // Held as long as this Worker lives, so that the page learns when it does not any more.
-    void navigator.locks.request(data.name, () => {
-      scope.postMessage({ type: "alive", name: data.name }, []);
-      return new Promise(() => undefined);
-    });
-});
-
-serve(
-  {
-    post: (message, transfer) => scope.postMessage(message, transfer),
-    listen: (take) =>
-      scope.addEventListener("message", (event) => event.data.type !== "live" && take(event.data)),
-  },
-  { native, lookup, storage, openLog, fetch: (url, options) => fetch(url, options) },
-);
+run(engine);

@@ -10,7 +10,7 @@ import { CiphervecError, fromMessage, fromNative, InvalidInput, toMessage, Wrong
 import type { Call } from "../host.js";
 import type { Fetch } from "../http/transport.js";
 import { known } from "../known.js";
-import type { Identity, Keys, LookupNative, Native } from "../native.js";
+import type { Identity, Keys, LookupNative, Native, SearchNative } from "../native.js";
 import {
   ADD,
   ADOPT,
@@ -28,7 +28,7 @@ import {
 import type { PasskeyQuestion } from "../passkey.js";
 import { type ClientLog, type LogChoice, MemoryStorage, refused, type Storage } from "../storage/storage.js";
 import type { Progress } from "../types.js";
-import { type LookupChoices, LookupEngine, type Tokens } from "./lookup.js";
+import type { LookupChoices, LookupEngine, Tokens } from "./lookup.js";
 import {
   buffersOf,
   type Handle,
@@ -38,18 +38,24 @@ import {
   type ToPage,
   type ToWorker,
 } from "./messages.js";
-import { WriterEngine } from "./writer.js";
+import type * as Whole from "./whole.js";
+import type { WriterEngine } from "./writer.js";
 
 /** What the page adds to a caller's options: which rows have vectors. */
 const CROSSING_UPDATE = { ...UPDATE, there: true } as const;
 const CROSSING_MERGE = { ...MERGE, there: true } as const;
 
-/** What differs between a browser and Node. */
-export interface Platform {
-  native(): Promise<Native>;
-  lookup(): Promise<LookupNative>;
+/** What differs between a browser and Node, and between a wasm with all of the package and one that only searches. */
+export interface Engine {
+  native(): Promise<SearchNative>;
+  lookup?(): Promise<LookupNative>;
+  whole?: typeof Whole;
   storage(choice: { kind: "indexeddb"; database: string } | { kind: "folder"; path: string }): Storage;
   openLog(native: Native, choice: LogChoice): ClientLog;
+}
+
+/** The same with what reaches a server. */
+export interface Platform extends Engine {
   fetch: Fetch;
 }
 
@@ -122,7 +128,8 @@ class Server {
     const call: Call = { signal: abort.signal };
     if (wantsProgress) call.progress = (progress: Progress) => this.#send({ type: "progress", id, progress });
     try {
-      this.#native ??= this.#platform.native();
+      // What the page was given calls nothing that a module without it lacks.
+      this.#native ??= this.#platform.native() as Promise<Native>;
       const native = await this.#native;
       const methods = target === ROOT ? this.#root(native) : this.#of(target).methods;
       if (!Object.hasOwn(methods, method)) throw new InvalidInput(`there is no ${method} here.`);
@@ -204,13 +211,13 @@ class Server {
       },
       openClient: (_: Call, choices: ClientChoices) => this.#openClient(native, choices),
       openWriter: (_: Call, card: Uint8Array, fingerprint: string | undefined) => {
-        const writer = new WriterEngine(native, card, fingerprint, this.#platform.fetch);
+        const writer = new this.#whole.WriterEngine(native, card, fingerprint, this.#platform.fetch);
         const handle = this.#hold("writer", writer, writerMethods(writer), () => writer.free());
         return { handle, facts: writer.facts() };
       },
       openLookup: async (_: Call, choices: LookupChoices) => {
-        this.#lookup ??= this.#platform.lookup();
-        const lookup = new LookupEngine(await this.#lookup, choices);
+        this.#lookup ??= (this.#platform.lookup as () => Promise<LookupNative>)();
+        const lookup = new this.#whole.LookupEngine(await this.#lookup, choices);
         return {
           handle: this.#hold("lookup", lookup, lookupMethods(lookup), () => lookup.free()),
           facts: lookup.facts(),
@@ -221,6 +228,11 @@ class Server {
       loadTable: (_: Call, file: Uint8Array) => this.#holdTable(TableEngine.load(native, file)),
       release: (_: Call, handle: Handle) => this.#release(handle),
     };
+  }
+
+  /** What the page was given calls nothing of it that an engine without it lacks. */
+  get #whole(): typeof Whole {
+    return this.#platform.whole as typeof Whole;
   }
 
   /** The owner's keys, where some were given. */

@@ -15,7 +15,7 @@ use ciphervec_he::lattice::ring::{Ciphertext, EvaluationKeys, Expanded, Layout};
 use ciphervec_he::wire::{KeyId, Reader};
 use std::sync::Arc;
 
-/// A form as an index's description names it: the layout that both halves agree on, and the way to the server's.
+/// A form as an index's description names it: the layout that both halves agree on.
 pub trait SearchForm: Sync {
     /// Whether rows are encrypted: heads of segments then name the key.
     fn encrypts_rows(&self) -> bool {
@@ -86,7 +86,11 @@ pub trait SearchForm: Sync {
     fn pruned(&self) -> Option<&dyn Pruned> {
         None
     }
+}
 
+/// A form, with the way to the server's half. Apart from what both sides ask of it, so that a key holder's module has none of
+/// the server's code.
+pub(in crate::search) trait ServerForm {
     /// The server's half of an index.
     fn server(&self, spec: &IndexSpec) -> Result<Arc<dyn ServerHalf>>;
 }

@@ -16,6 +16,7 @@ use crate::index::spec::IndexSpec;
 use crate::search::message::WordsAsked;
 pub use ciphervec::search::form::contract::*;
 use ciphervec_he_secret::wire::{Kind, Reader};
+use core::any::Any;
 
 /// A form as an index's description names it, with the way to the half that has keys.
 pub(in crate::search) trait OwnerForm: SearchForm {
@@ -45,17 +46,6 @@ pub(in crate::search) trait OwnerForm: SearchForm {
     /// The key holder's half of an index, under the public masks of `mask_seed`.
     fn key_holder(&self, spec: &IndexSpec, mask_seed: [u8; 32]) -> Result<Box<dyn KeyHolderHalf>>;
 
-    /// The half that encrypts rows and opens nothing; `index_key` is the public key of the index's key pair.
-    fn writer(
-        &self,
-        spec: &IndexSpec,
-        mask_seed: [u8; 32],
-        index_key: &[u8],
-    ) -> Result<Box<dyn RowEncryptor>> {
-        self.check_index_key(spec, index_key)?;
-        Ok(self.key_holder(spec, mask_seed)?)
-    }
-
     /// Refuses bytes that are not the public key of an index; in most forms there is none.
     fn check_index_key(&self, _spec: &IndexSpec, bytes: &[u8]) -> Result<()> {
         if bytes.is_empty() {
@@ -64,6 +54,36 @@ pub(in crate::search) trait OwnerForm: SearchForm {
         let what = Kind::PublicKey.as_str();
         Err(Reader::new(what, bytes).error("the lattice scheme has no public key").into())
     }
+}
+
+/// A form, with the way to what encrypts rows. Apart from what a searching key holder asks of it, so that the module of a page that only
+/// searches has none of that code.
+pub(in crate::search) trait SealingForm {
+    /// What encrypts rows for the holder of the key, which [`OwnerForm::key_holder`] of this form made.
+    ///
+    /// # Errors
+    /// A holder of another form.
+    fn encryptor<'a>(&self, holder: &'a dyn KeyHolderHalf) -> Result<&'a dyn RowEncryptor>;
+
+    /// The half that encrypts rows and opens nothing; `index_key` is the public key of the index's key pair.
+    ///
+    /// # Errors
+    /// Parameters, or a public key, that were refused.
+    fn writer(
+        &self,
+        spec: &IndexSpec,
+        mask_seed: [u8; 32],
+        index_key: &[u8],
+    ) -> Result<Box<dyn RowEncryptor>>;
+}
+
+/// [`SealingForm::encryptor`] of a form whose key holders are these.
+pub(in crate::search) fn held<T: RowEncryptor + 'static>(
+    holder: &dyn KeyHolderHalf,
+) -> Result<&dyn RowEncryptor> {
+    let holder: &dyn Any = holder;
+    let other = || Error::choice("a key holder", "one of the index's form", "another one");
+    holder.downcast_ref::<T>().map(|one| one as &dyn RowEncryptor).ok_or_else(other)
 }
 
 /// The error of a form whose queries are not plain.

@@ -15,6 +15,7 @@ use ciphervec_he_secret::lattice::SegmentId;
 use ciphervec_he_secret::lattice::retrieval::ChoiceShape;
 use ciphervec_he_secret::lattice::ring::{EvaluationKeys, Hints};
 use ciphervec_he_secret::wire::{KeyId, Kind, Reader};
+use core::any::Any;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -108,8 +109,8 @@ pub(in crate::search) trait RowEncryptor: Send + Sync {
     ) -> Result<EncryptedRows>;
 }
 
-/// The key holder's half of one index: encrypts rows and queries, decrypts scores and rows.
-pub(in crate::search) trait KeyHolderHalf: RowEncryptor {
+/// The key holder's half of one index: encrypts queries, decrypts scores and rows. Its [`RowEncryptor`] is [`super::contract::SealingForm::encryptor`].
+pub(in crate::search) trait KeyHolderHalf: Any + Send + Sync {
     /// The key that segments under `root` name.
     fn segment_key(&self, root: &SegmentRootKey) -> Result<KeyId>;
 

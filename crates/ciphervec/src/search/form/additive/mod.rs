@@ -8,7 +8,7 @@ pub mod layout;
 pub mod schemes;
 mod server;
 
-use super::contract::{SearchForm, ServerHalf};
+use super::contract::{SearchForm, ServerForm, ServerHalf};
 use crate::error::Result;
 use crate::index::form::Additive;
 use crate::index::spec::IndexSpec;
@@ -31,7 +31,9 @@ impl SearchForm for Additive {
     ) -> Result<Option<usize>> {
         Ok(None)
     }
+}
 
+impl ServerForm for Additive {
     fn server(&self, spec: &IndexSpec) -> Result<Arc<dyn ServerHalf>> {
         Ok(Arc::new(server::AdditiveServer::new(spec.clone(), *self)))
     }

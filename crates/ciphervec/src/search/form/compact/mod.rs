@@ -3,7 +3,7 @@
 mod prune;
 pub mod server;
 
-use super::contract::{Pruned, SearchForm, ServerHalf};
+use super::contract::{Pruned, SearchForm, ServerForm, ServerHalf};
 use crate::error::Result;
 use crate::index::spec::IndexSpec;
 use crate::search::message::WordsAsked;
@@ -28,7 +28,9 @@ impl SearchForm for Width {
     fn pruned(&self) -> Option<&dyn Pruned> {
         Some(self)
     }
+}
 
+impl ServerForm for Width {
     fn server(&self, spec: &IndexSpec) -> Result<Arc<dyn ServerHalf>> {
         Ok(Arc::new(server::CompactServer::new(spec.clone(), *self)))
     }

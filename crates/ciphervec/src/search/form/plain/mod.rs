@@ -2,7 +2,7 @@
 
 mod server;
 
-use super::contract::{SearchForm, ServerHalf};
+use super::contract::{SearchForm, ServerForm, ServerHalf};
 use crate::error::Result;
 use crate::index::spec::IndexSpec;
 use crate::search::message::WordsAsked;
@@ -32,7 +32,9 @@ impl SearchForm for Plain {
     ) -> Result<Option<usize>> {
         Ok(Some(rows.saturating_mul(WORD)))
     }
+}
 
+impl ServerForm for Plain {
     fn server(&self, spec: &IndexSpec) -> Result<Arc<dyn ServerHalf>> {
         Ok(Arc::new(server::PlainServer::new(spec.clone())))
     }

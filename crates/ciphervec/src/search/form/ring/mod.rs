@@ -6,7 +6,7 @@ mod halves;
 pub mod packing;
 mod server;
 
-use super::contract::{SearchForm, ServerHalf};
+use super::contract::{SearchForm, ServerForm, ServerHalf};
 use super::halves::HalfAnswers;
 use crate::error::Result;
 use crate::index::form::Rows;
@@ -67,7 +67,9 @@ impl SearchForm for Rows {
     fn may_pack(&self, spec: &IndexSpec, rows: usize, level: u8, total: usize) -> Result<bool> {
         packing::may_pack(spec.dimension(), rows, level, total)
     }
+}
 
+impl ServerForm for Rows {
     fn server(&self, spec: &IndexSpec) -> Result<Arc<dyn ServerHalf>> {
         Ok(Arc::new(server::RingServer::new(spec.clone(), *self)?))
     }

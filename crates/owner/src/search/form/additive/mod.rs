@@ -12,7 +12,7 @@ mod secret_schemes;
 mod writer;
 mod writer_key;
 
-use super::contract::{KeyHolderHalf, OwnerForm, PlainQueries, RowEncryptor};
+use super::contract::{KeyHolderHalf, OwnerForm, PlainQueries, RowEncryptor, SealingForm, held};
 use crate::error::Result;
 use crate::index::form::Additive;
 use crate::index::spec::IndexSpec;
@@ -27,6 +27,16 @@ impl OwnerForm for Additive {
         Ok(Box::new(key_holder::AdditiveKeyHolder::new(spec.clone(), *self)))
     }
 
+    fn check_index_key(&self, _spec: &IndexSpec, bytes: &[u8]) -> Result<()> {
+        read_public_key(self, bytes).map(drop)
+    }
+}
+
+impl SealingForm for Additive {
+    fn encryptor<'a>(&self, holder: &'a dyn KeyHolderHalf) -> Result<&'a dyn RowEncryptor> {
+        held::<key_holder::AdditiveKeyHolder>(holder)
+    }
+
     fn writer(
         &self,
         spec: &IndexSpec,
@@ -34,9 +44,5 @@ impl OwnerForm for Additive {
         index_key: &[u8],
     ) -> Result<Box<dyn RowEncryptor>> {
         Ok(Box::new(writer::AdditiveWriter::new(spec.clone(), self, index_key)?))
-    }
-
-    fn check_index_key(&self, _spec: &IndexSpec, bytes: &[u8]) -> Result<()> {
-        read_public_key(self, bytes).map(drop)
     }
 }

@@ -6,7 +6,9 @@ mod open;
 mod queries;
 mod scale;
 
-use super::contract::{AnswerBlocks, KeyHolderHalf, OwnerForm, PlainQueries};
+use super::contract::{
+    AnswerBlocks, KeyHolderHalf, OwnerForm, PlainQueries, RowEncryptor, SealingForm, held,
+};
 use crate::error::Result;
 use crate::index::spec::IndexSpec;
 use crate::search::message::WordsAsked;
@@ -30,5 +32,21 @@ impl OwnerForm for Width {
     fn key_holder(&self, spec: &IndexSpec, mask_seed: [u8; 32]) -> Result<Box<dyn KeyHolderHalf>> {
         let key_holder = key_holder::CompactKeyHolder::new(spec.clone(), *self, mask_seed)?;
         Ok(Box::new(key_holder))
+    }
+}
+
+impl SealingForm for Width {
+    fn encryptor<'a>(&self, holder: &'a dyn KeyHolderHalf) -> Result<&'a dyn RowEncryptor> {
+        held::<key_holder::CompactKeyHolder>(holder)
+    }
+
+    fn writer(
+        &self,
+        spec: &IndexSpec,
+        mask_seed: [u8; 32],
+        index_key: &[u8],
+    ) -> Result<Box<dyn RowEncryptor>> {
+        self.check_index_key(spec, index_key)?;
+        Ok(Box::new(key_holder::CompactKeyHolder::new(spec.clone(), *self, mask_seed)?))
     }
 }

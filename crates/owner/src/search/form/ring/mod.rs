@@ -5,7 +5,7 @@ mod open;
 mod packing;
 mod scale;
 
-use super::contract::{AnswerBlocks, KeyHolderHalf, OwnerForm};
+use super::contract::{AnswerBlocks, KeyHolderHalf, OwnerForm, RowEncryptor, SealingForm, held};
 use crate::error::Result;
 use crate::index::form::Rows;
 use crate::index::spec::IndexSpec;
@@ -26,6 +26,22 @@ impl OwnerForm for Rows {
     }
 
     fn key_holder(&self, spec: &IndexSpec, mask_seed: [u8; 32]) -> Result<Box<dyn KeyHolderHalf>> {
+        Ok(Box::new(key_holder::RingKeyHolder::new(spec.clone(), *self, mask_seed)?))
+    }
+}
+
+impl SealingForm for Rows {
+    fn encryptor<'a>(&self, holder: &'a dyn KeyHolderHalf) -> Result<&'a dyn RowEncryptor> {
+        held::<key_holder::RingKeyHolder>(holder)
+    }
+
+    fn writer(
+        &self,
+        spec: &IndexSpec,
+        mask_seed: [u8; 32],
+        index_key: &[u8],
+    ) -> Result<Box<dyn RowEncryptor>> {
+        self.check_index_key(spec, index_key)?;
         Ok(Box::new(key_holder::RingKeyHolder::new(spec.clone(), *self, mask_seed)?))
     }
 }
