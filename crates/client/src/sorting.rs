@@ -9,8 +9,12 @@ pub fn ordered(count: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<
     all
 }
 
-/// As `sort_by` of a slice, in half its speed.
+/// As `sort_by` of a slice; in a page in half its speed.
 pub fn sort_by<T>(all: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
+    if cfg!(target_family = "wasm") { sort_by_swaps(all, compare) } else { all.sort_by(compare) }
+}
+
+fn sort_by_swaps<T>(all: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
     let order = ordered(all.len(), &|a, b| compare(&all[a], &all[b]));
     arrange(order, &mut |a, b| all.swap(a, b));
 }
@@ -38,7 +42,7 @@ mod tests {
         fn it_is_the_order_of_the_standard_library(mut all in proptest::collection::vec((0..9u8, any::<u8>()), 0..60)) {
             let mut expected = all.clone();
             expected.sort_by_key(|one| one.0);
-            sort_by(&mut all, |a, b| a.0.cmp(&b.0));
+            sort_by_swaps(&mut all, |a, b| a.0.cmp(&b.0));
             prop_assert_eq!(all, expected);
         }
     }
