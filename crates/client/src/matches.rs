@@ -10,8 +10,6 @@
 use ciphervec_owner::search::{Hit, Retrieval};
 use ciphervec_owner::{Id, Metric, SegmentId};
 
-use crate::sorting::sort_by;
-
 /// The hits of one query, the closest first.
 #[derive(Clone, Debug, Default)]
 pub struct Matches {
@@ -120,7 +118,7 @@ fn sorted(
     exact: bool,
     checked: bool,
 ) -> Matches {
-    sort_by(&mut hits, |a, b| a.1.total_cmp(&b.1)); // stable
+    hits.sort_by(|a, b| a.1.total_cmp(&b.1)); // stable
     hits.truncate(count.unwrap_or(usize::MAX));
     let mut found = Matches { exact, checked, ..Matches::default() };
     for (id, distance, score) in hits {

@@ -9,7 +9,6 @@ use crate::gathered::gathered;
 use crate::records::filter::{Comparison, Filter, Operator, Part};
 use crate::records::record;
 use crate::records::value::{Kind, Value};
-use crate::sorting::sort_by;
 
 /// Fields that an explanation names.
 const SHOWN: usize = 12;
@@ -171,7 +170,7 @@ impl TableBuilder {
     pub fn table(self) -> Table {
         let column = |Growing { places, known }: Growing| {
             let mut known: Vec<(Value, u32)> = known.into_iter().collect();
-            sort_by(&mut known, Ord::cmp);
+            known.sort_unstable();
             let mut ranks = vec![0; 1 + known.len()];
             let ranked = (1..).zip(known).map(|(rank, (value, place))| {
                 ranks[place as usize] = rank;

@@ -17,7 +17,6 @@ use crate::replica::Replica;
 use crate::replica::asking::Question;
 use crate::replica::fetch::Fetch;
 use crate::replica::rows::select;
-use crate::sorting::sort_by;
 use crate::threads::heavy;
 
 /// Bytes of vectors that are read for a query: beyond it scores are flooded.
@@ -105,7 +104,7 @@ fn keep(metric: Metric, threshold: Option<f64>, count: Option<usize>, nearest: &
     if let Some(threshold) = threshold {
         nearest.retain(|hit| key(hit.value) <= key(threshold));
     }
-    sort_by(nearest, |a, b| key(a.value).total_cmp(&key(b.value)).then_with(|| a.id.cmp(&b.id)));
+    nearest.sort_by(|a, b| key(a.value).total_cmp(&key(b.value)).then_with(|| a.id.cmp(&b.id)));
     nearest.truncate(count.unwrap_or(usize::MAX));
 }
 

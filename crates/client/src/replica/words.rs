@@ -300,7 +300,10 @@ fn highest(parts: &[Part], scores: &[Vec<f64>], count: usize) -> Vec<(usize, u32
     let order = |a: &(usize, u32, f64), b: &(usize, u32, f64)| {
         b.2.total_cmp(&a.2).then_with(|| (a.0, a.1).cmp(&(b.0, b.1)))
     };
+    if hits.len() > count {
+        hits.select_nth_unstable_by(count, order);
+        hits.truncate(count);
+    }
     sort_by(&mut hits, order);
-    hits.truncate(count);
     hits
 }
