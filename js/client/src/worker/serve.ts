@@ -49,7 +49,8 @@ const CROSSING_MERGE = { ...MERGE, there: true } as const;
 export interface Engine {
   native(): Promise<SearchNative>;
   lookup?(): Promise<LookupNative>;
-  whole?: typeof Whole;
+  /** `./whole.js`, untyped: its classes have private members, which the sources and what is built of them do not share. */
+  whole?: object;
   storage(choice: { kind: "indexeddb"; database: string } | { kind: "folder"; path: string }): Storage;
   openLog(native: Native, choice: LogChoice): ClientLog;
 }
