@@ -96,24 +96,7 @@ pub(crate) fn sub_scale_assign(a: &mut [u64], b: &[u64], s: &Shoup, m: &Modulus)
     }
 }
 
-pub(crate) fn split(
-    [even, odd]: [&mut [u64]; 2],
-    low: &mut [u64],
-    high: &[u64],
-    inverse: &Shoup,
-    rotated: Option<&[u64]>,
-    w: &[u64],
-    m: &Modulus,
-) {
-    sub_scale_assign(low, high, inverse, m);
-    if let Some(rotated) = rotated {
-        add_assign(low, rotated, m);
-    }
-    odd.copy_from_slice(even);
-    sub_assign(odd, low, m);
-    mul_assign(odd, w, m);
-    add_assign(even, low, m);
-}
+crate::backend::shared::poly::split_by_passes!();
 
 /// Differences are below `3/2 2^50`, so that the quotient is off by less than 1/5 before it is rounded.
 pub(crate) fn sub_centred_scale_assign(
