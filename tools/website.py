@@ -293,6 +293,7 @@ def typescript() -> dict[str, str]:
     for name, called, title in (
         ("index", "index", "TypeScript"),
         ("index-1", "client", "@ciphervec/client"),
+        ("search", "search", "@ciphervec/client/search"),
         ("lookup", "lookup", "@ciphervec/client/lookup"),
     ):
         text = (TYPEDOC / f"{name}.md").read_text(encoding="utf-8").replace("index-1.md", "client.md")
