@@ -57,7 +57,7 @@ pub(crate) fn sub_scale_assign(a: &mut [u64], b: &[u64], s: &Shoup, m: &Modulus)
     }
 }
 
-crate::backend::shared::poly::split_by_passes!();
+crate::backend::shared::split::split_by_passes!();
 
 pub(crate) fn sub_centred_scale_assign(
     a: &mut [u64],

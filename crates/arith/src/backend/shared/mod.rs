@@ -15,5 +15,6 @@ pub(crate) mod prefetch;
 pub(crate) mod radix;
 pub(crate) mod ring;
 pub(crate) mod roots;
+pub(crate) mod split;
 pub(crate) mod switch;
 pub(crate) mod wrapping;

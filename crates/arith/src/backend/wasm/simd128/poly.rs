@@ -96,7 +96,7 @@ pub(crate) fn sub_scale_assign(a: &mut [u64], b: &[u64], s: &Shoup, m: &Modulus)
     }
 }
 
-crate::backend::shared::poly::split_by_passes!();
+crate::backend::shared::split::split_by_passes!();
 
 /// Differences are below `3/2 2^50`, so that the quotient is off by less than 1/5 before it is rounded.
 pub(crate) fn sub_centred_scale_assign(
