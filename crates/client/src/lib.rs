@@ -4,6 +4,9 @@
 //! [`Client`] and [`Collection`] do no I/O: whatever they need of the world they ask of a [`Host`], so that every language brings its own
 //! network and storage, and any executor runs them. With the feature `http` (the default) [`Connection`] is such a host, over a blocking
 //! HTTP client and a folder; its calls are run to their end by [`block_on`].
+//!
+//! Without the feature `write` a collection is read and never changed; without `normalization` the program passes its own NFKC to
+//! `normalize_by` before it asks for words.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(feature = "write"),

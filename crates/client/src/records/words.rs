@@ -49,7 +49,7 @@ fn normalized(text: &str) -> String {
     match NORMALIZER.get() {
         Some(nfkc) => nfkc(text),
         None => unreachable!(
-            "words were asked for before `normalize_by` was told of compatibility forms"
+            "words before a call of normalize_by: pass it NFKC first, or build with the feature normalization"
         ),
     }
 }
