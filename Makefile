@@ -1,11 +1,11 @@
-# Two commands are enough: `make demo` and `make test`; `make check` is for between two edits. `make ci` is exactly what
-# CI runs. Every step is listed in tools/steps.py; `make help` prints them.
+# Two commands are enough: `make demo` and `make test`; `make check` is for between two edits. `make ci` is what
+# CI runs on one machine. Every step is listed in tools/steps.py; `make help` prints them.
 
 PYTHON ?= python3
 STEPS = $(PYTHON) tools/steps.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test release compat compat-chroma ray web site chromium demo-web bench-web nightly mutants ci bench reproduce faults pictures lint wheel wheels lock version clean
+.PHONY: help demo check test release compat compat-chroma ray web site chromium demo-web bench-web nightly mutants console suites ci bench reproduce faults pictures lint wheel wheels lock version clean
 
 help: ## What each command does
 	@$(STEPS) help
@@ -53,7 +53,13 @@ demo-web: ## Search the standard library's docstrings, encrypted, in a page of y
 bench-web: ## Measure the client in Chromium beside the native module
 	@$(STEPS) bench-web
 
-ci: test release compat ray chromium web site ## Exactly CI
+console: ## Build the page that a wheel's server shows; wheels that are built after it have it
+	@$(STEPS) console
+
+suites: ## make compat, ray, chromium, web and site, over the wheel that is there
+	@$(STEPS) suites
+
+ci: console test suites ## What CI runs on one machine: everything on one wheel; `make release` tests the one that ships
 
 bench: ## Remake benches/results/* and the documents' tables on this machine
 	@$(STEPS) bench

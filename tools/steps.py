@@ -109,6 +109,43 @@ NEON = Step(
     "neon", "arithmetic tests on ARM's NEON, in QEMU where this is another processor", arm.test_kernels
 )
 MUTANTS = Step("mutants", "each check taken out, and the tests that must notice", script("tools/mutants.py"))
+CHROMIUM = Step("chromium", "install Debian's browser, as root", browser.chromium)
+CONSOLE = [
+    WASM,
+    NPM,
+    Step("console", "the page that the wheel's server shows", web.with_wasm(web.npm("build"))),
+]
+COMPAT = [
+    Step("frameworks", "install the frameworks and the wheel in .venv-compat", compat.install, True),
+    Step("suites", "frameworks' own suites over collections", compat.suites),
+    CHROMA,
+    CHROMA_API,
+]
+RAY = [
+    Step("ray", "install Ray and the wheel in .venv-ray", ray_cluster.install, True),
+    Step("cluster", "sealing, scanners and the front on clusters of this machine", ray_cluster.suite),
+    Step("example", "a cluster by one command", ray_cluster.example),
+]
+WEB = [
+    WASM,
+    Step("wasm-kernels", "arithmetic tests in WebAssembly with SIMD", wasm.test_kernels),
+    NPM,
+    Step("model", "what the demo page embeds with, written by Python", browser.model),
+    Step("lint", "TypeScript formatting and lints", web.npm("lint")),
+    Step("build", "what npm packages and pages are made of", web.with_wasm(web.npm("build"))),
+    Step("types", "TypeScript types, strict", web.with_wasm(web.npm("types"))),
+    Step("units", "TypeScript unit tests", web.with_wasm(web.npm("test:unit"))),
+    Step("e2e", "the client beside Python, against a real server", web.against_server(web.npm("test:e2e"))),
+    Step("browser", "the client and the demo page in Chromium", browser.suite),
+    Step("console", "the console's pages in Chromium", browser.console),
+]
+SITE = [
+    Step("generator", "install the site's generator in .venv-site", site.install, True),
+    Step("openapi", "the server's own description of its endpoints", site.openapi),
+    Step("typedoc", "the reference of the client for browsers", site.typedoc),
+    Step("pictures", "pictures of the stored results", site.pictures),
+    Step("site", "pages, references and notebooks as static files, links checked", site.build),
+]
 TARGETS: dict[str, list[Step]] = {
     "demo": [*BEGIN, DEMO_WHEEL, Step("demo", "the main job on real input", program("demo"))],
     "check": [
@@ -149,21 +186,12 @@ TARGETS: dict[str, list[Step]] = {
     ],
     "release": [
         *BEGIN,
-        WASM,
-        NPM,
-        Step("console", "the page that the wheel's server shows", web.with_wasm(web.npm("build"))),
+        *CONSOLE,
         WHEEL,
         Step("glibc", "the wheel runs on systems as old as it says", setup.check_wheel),
         Step("pytest", "the core of the Python tests on what ships", pytest("-m", "core")),
     ],
-    "compat": [
-        *BEGIN,
-        WHEEL,
-        Step("frameworks", "install the frameworks and the wheel in .venv-compat", compat.install, True),
-        Step("suites", "frameworks' own suites over collections", compat.suites),
-        CHROMA,
-        CHROMA_API,
-    ],
+    "compat": [*BEGIN, WHEEL, *COMPAT],
     "compat-chroma": [
         *BEGIN,
         WHEEL,
@@ -171,35 +199,11 @@ TARGETS: dict[str, list[Step]] = {
         CHROMA_API,
         Step("chroma-properties", "the suite's property tests", chroma.suite(chroma.PROPERTIES)),
     ],
-    "ray": [
-        *BEGIN,
-        WHEEL,
-        Step("ray", "install Ray and the wheel in .venv-ray", ray_cluster.install, True),
-        Step("cluster", "sealing, scanners and the front on clusters of this machine", ray_cluster.suite),
-        Step("example", "a cluster by one command", ray_cluster.example),
-    ],
-    "web": [
-        WASM,
-        Step("wasm-kernels", "arithmetic tests in WebAssembly with SIMD", wasm.test_kernels),
-        NPM,
-        Step("model", "what the demo page embeds with, written by Python", browser.model),
-        Step("lint", "TypeScript formatting and lints", web.npm("lint")),
-        Step("build", "what npm packages and pages are made of", web.with_wasm(web.npm("build"))),
-        Step("types", "TypeScript types, strict", web.with_wasm(web.npm("types"))),
-        Step("units", "TypeScript unit tests", web.with_wasm(web.npm("test:unit"))),
-        Step(
-            "e2e", "the client beside Python, against a real server", web.against_server(web.npm("test:e2e"))
-        ),
-        Step("browser", "the client and the demo page in Chromium", browser.suite),
-        Step("console", "the console's pages in Chromium", browser.console),
-    ],
-    "site": [
-        Step("generator", "install the site's generator in .venv-site", site.install, True),
-        Step("openapi", "the server's own description of its endpoints", site.openapi),
-        Step("typedoc", "the reference of the client for browsers", site.typedoc),
-        Step("pictures", "pictures of the stored results", site.pictures),
-        Step("site", "pages, references and notebooks as static files, links checked", site.build),
-    ],
+    "ray": [*BEGIN, WHEEL, *RAY],
+    "web": WEB,
+    "site": SITE,
+    "console": [*BEGIN, *CONSOLE],
+    "suites": [*COMPAT, *RAY, CHROMIUM, *WEB, *SITE],
     "nightly": [
         *BEGIN,
         WHEEL,
@@ -268,7 +272,7 @@ TARGETS: dict[str, list[Step]] = {
         NPM,
         MUTANTS,
     ],
-    "chromium": [Step("chromium", "install Debian's browser, as root", browser.chromium)],
+    "chromium": [CHROMIUM],
     "demo-web": [
         *BEGIN,
         WHEEL,
