@@ -110,9 +110,9 @@ def build() -> None:
         bound("parts", ROOT / "target", PARTS, "ciphervec")
 
     def with_simd() -> None:
-        bound("write,simd", simd, simd / "write", "ciphervec", SIMD)
-        bound("search,simd", simd, simd / "search", "ciphervec_search", SIMD)
-        bound("parts,simd", simd, simd / "parts", "ciphervec", SIMD)
+        bound("write", simd, simd / "write", "ciphervec", SIMD)
+        bound("search", simd, simd / "search", "ciphervec_search", SIMD)
+        bound("parts", simd, simd / "parts", "ciphervec", SIMD)
 
     # Linking takes most of the time, and one core.
     together(plain, with_simd)

@@ -27,15 +27,15 @@ export class Fixture implements AsyncDisposable {
     return new Fixture(server, pages, await Profile.begin());
   }
 
-  /** Another tab, with the package loaded. */
-  async open(profile = this.profile): Promise<Page> {
+  /** Another tab, with the package loaded, whole or for searching alone. */
+  async open(profile = this.profile, path = "/"): Promise<Page> {
     const page = await profile.context.newPage();
     page.on("pageerror", (error) => this.complaints.push(String(error)));
     page.on("console", (message) => {
       if (/Content Security Policy/.test(message.text())) this.complaints.push(message.text());
     });
-    await page.goto(this.pages.url);
-    await page.waitForFunction(() => window.kit !== undefined);
+    await page.goto(this.pages.url + path);
+    await page.waitForFunction(() => (window.kit ?? window.searching) !== undefined);
     return page;
   }
 

@@ -20,5 +20,5 @@ export async function buildPages(...names: string[]): Promise<void> {
 export default async function setup(): Promise<void> {
   const reason = missing();
   if (reason !== undefined) process.stderr.write(`browser tests are skipped: ${reason}\n`);
-  else await buildPages("index.html");
+  else await buildPages("index.html", "searching.html");
 }

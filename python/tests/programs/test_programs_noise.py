@@ -14,7 +14,7 @@ import ciphervec
 from ciphervec import InvalidInput, programs, public, secret
 
 N = 64
-ANSWERS = int(os.environ.get("CIPHERVEC_ANSWERS", "1000"))
+ANSWERS = int(os.environ.get("CIPHERVEC_ANSWERS", "200"))
 """`make nightly` takes 100,000."""
 
 

@@ -195,6 +195,20 @@ def test_ci_is_make_test_and_the_longer_suites(tools: dict[str, ModuleType]) -> 
     assert {"rustfmt", "clippy", "cargo-test", "pytest", "ruff", "mypy", "stubtest", "licences"} <= set(names)
 
 
+def test_every_crate_of_ours_is_tested_with_its_assertions() -> None:
+    text = (ROOT / "Cargo.toml").read_text()
+    members = re.findall(
+        r'"((?:crates/\w[\w-]*)|python)"', text.partition("members = ")[2].partition("\n")[0]
+    )
+    names = [
+        re.findall(r'^name = "(.+)"', (ROOT / member / "Cargo.toml").read_text(), re.M)[0]
+        for member in members
+    ]
+    profile = text.partition("[profile.dev.package]")[2].partition("\n[")[0]
+    checked = re.findall(r"^([\w-]+) = .*debug-assertions = true, overflow-checks = true", profile, re.M)
+    assert sorted(checked) == sorted(names) and len(names) > 7
+
+
 def test_a_failing_step_ends_the_run_and_names_itself(
     tools: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

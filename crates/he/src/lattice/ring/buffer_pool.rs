@@ -4,23 +4,23 @@
 //! would be zeroed and mapped anew for every query, which costs as much as scanning. Only public
 //! ciphertexts ever lie here.
 
-use ciphervec_arith::buffer::prefer_huge_pages;
+use ciphervec_arith::buffer::AlignedBytes;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Words kept between queries: ten megabytes for each of some ring queries in flight; or what ten fetches
+/// Bytes kept between queries: ten megabytes for each of some ring queries in flight; or what ten fetches
 /// take, their nodes, selectors and sums.
-const KEPT_WORDS: usize = 36 << 20;
+const KEPT: usize = 288 << 20;
 
-static POOL: Mutex<Vec<Vec<u64>>> = Mutex::new(Vec::new());
+static POOL: Mutex<Vec<AlignedBytes>> = Mutex::new(Vec::new());
 
-fn pool() -> MutexGuard<'static, Vec<Vec<u64>>> {
+fn pool() -> MutexGuard<'static, Vec<AlignedBytes>> {
     POOL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A borrowed buffer.
+/// A borrowed buffer, which starts on a cache line: a transform's loads and stores of a whole one would each touch two.
 pub(in crate::lattice) struct Buffer {
-    words: Vec<u64>,
+    bytes: AlignedBytes,
     length: usize,
 }
 
@@ -29,17 +29,13 @@ impl Buffer {
     pub fn take(length: usize) -> Self {
         let mut pool = pool();
         // What is much longer is left to whoever needs that: it would be the dearest to get again.
+        let size = size_of::<u64>() * length;
         let fits = pool.iter().enumerate();
-        let fits = fits.filter(|(_, words)| (length..=2 * length).contains(&words.len()));
-        let best = fits.min_by_key(|(_, words)| words.len()).map(|(index, _)| index);
-        let words = best.map(|index| pool.swap_remove(index));
+        let fits = fits.filter(|(_, bytes)| (size..=2 * size).contains(&bytes.len()));
+        let best = fits.min_by_key(|(_, bytes)| bytes.len()).map(|(index, _)| index);
+        let bytes = best.map(|index| pool.swap_remove(index));
         drop(pool);
-        let fresh = || {
-            let mut words = vec![0; length];
-            prefer_huge_pages(bytemuck::cast_slice_mut(&mut words));
-            words
-        };
-        Buffer { words: words.unwrap_or_else(fresh), length }
+        Buffer { bytes: bytes.unwrap_or_else(|| AlignedBytes::zeroed(size)), length }
     }
 
     /// Leaves the first words alone, if there are more.
@@ -52,26 +48,26 @@ impl Deref for Buffer {
     type Target = [u64];
 
     fn deref(&self) -> &[u64] {
-        &self.words[..self.length]
+        &bytemuck::cast_slice(&self.bytes)[..self.length]
     }
 }
 
 impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [u64] {
-        &mut self.words[..self.length]
+        &mut bytemuck::cast_slice_mut(&mut self.bytes)[..self.length]
     }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
         let mut pool = pool();
-        pool.push(core::mem::take(&mut self.words));
+        pool.push(core::mem::take(&mut self.bytes));
         // The smallest go first: they are the cheapest to get again.
-        while pool.iter().map(Vec::len).sum::<usize>() > KEPT_WORDS {
+        while pool.iter().map(AlignedBytes::len).sum::<usize>() > KEPT {
             let smallest = pool
                 .iter()
                 .enumerate()
-                .min_by_key(|(_, words)| words.len())
+                .min_by_key(|(_, bytes)| bytes.len())
                 .map(|(index, _)| index);
             smallest.map(|index| pool.swap_remove(index));
         }
@@ -89,7 +85,8 @@ mod tests {
         assert_eq!((first.len(), second.len()), (1000, 10));
         drop(first);
         assert_eq!(Buffer::take(999).len(), 999);
-        drop(Buffer::take(KEPT_WORDS + 1));
-        assert!(pool().iter().map(Vec::len).sum::<usize>() <= KEPT_WORDS);
+        drop(Buffer::take(KEPT / 8 + 1));
+        assert!(pool().iter().map(AlignedBytes::len).sum::<usize>() <= KEPT);
+        assert!(Buffer::take(3).as_ptr().addr().is_multiple_of(64));
     }
 }
