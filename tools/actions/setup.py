@@ -52,7 +52,7 @@ DEMO = ["--profile", "demo", "--no-default-features"]
 """A third of the crates, hardly optimised where it doesn't matter: `make demo` is about the first three minutes."""
 TEST = ["--profile", "dev", "--features", "as-tested"]
 """What the Rust tests are compiled like: both need the same 250 crates, and take them from the same folder. Its overflow
-and debug assertions are on. The release wheel has a target of its own, `make release`, which CI runs too."""
+and debug assertions are on. The release wheel has a target of its own, `make release`."""
 
 
 def look_at_machine() -> None:
