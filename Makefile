@@ -5,7 +5,7 @@ PYTHON ?= python3
 STEPS = $(PYTHON) tools/steps.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test release compat compat-chroma ray web site chromium demo-web bench-web nightly mutants console suites ci bench reproduce faults pictures lint wheel wheels lock version clean
+.PHONY: help demo check test release compat compat-chroma ray web site chromium demo-web bench-web nightly mutants console pages ci bench reproduce faults pictures lint wheel wheels lock version clean
 
 help: ## What each command does
 	@$(STEPS) help
@@ -56,10 +56,10 @@ bench-web: ## Measure the client in Chromium beside the native module
 console: ## Build the page that a wheel's server shows; wheels that are built after it have it
 	@$(STEPS) console
 
-suites: ## make compat, ray, chromium, web and site, over the wheel that is there
-	@$(STEPS) suites
+pages: ## make chromium, web and site, over the wheel that is there
+	@$(STEPS) pages
 
-ci: console test suites ## What CI runs on one machine: everything on one wheel; `make release` tests the one that ships
+ci: console test pages ## What CI runs on one machine; GitHub runs `make release`, `make compat` and `make ray` beside it
 
 bench: ## Remake benches/results/* and the documents' tables on this machine
 	@$(STEPS) bench

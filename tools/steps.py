@@ -203,7 +203,7 @@ TARGETS: dict[str, list[Step]] = {
     "web": WEB,
     "site": SITE,
     "console": [*BEGIN, *CONSOLE],
-    "suites": [*COMPAT, *RAY, CHROMIUM, *WEB, *SITE],
+    "pages": [CHROMIUM, *WEB, *SITE],
     "nightly": [
         *BEGIN,
         WHEEL,
@@ -249,6 +249,8 @@ TARGETS: dict[str, list[Step]] = {
         Step("timing", "that the time of what touches secrets does not depend on them", timing.run),
         Step("timing-avx2", "the same on AVX2", on_backend("avx2", timing.run)),
         Step("timing-portable", "the same on portable code", on_backend("portable", timing.run)),
+        *COMPAT,
+        *RAY,
         Step("compose", "the compose file, as docker compose reads it", deploy.compose),
         Step("chart", "the chart: helm's lint, and every branch rendered", deploy.chart),
         NPM,

@@ -184,11 +184,19 @@ def test_the_page_of_chromas_suite_counts_what_is_left_out(tools: dict[str, Modu
 def test_ci_is_make_test_and_the_longer_suites(tools: dict[str, ModuleType]) -> None:
     assert (ROOT / ".ci" / "run").read_text().splitlines()[-1] == "exec make ci"
     (parts,) = re.findall(r"^ci: ([\w ]+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert parts.split() == ["console", "test", "suites"]
+    assert parts.split() == ["console", "test", "pages"]
     targets = tools["steps"].TARGETS
-    for suite in ("compat", "ray", "chromium", "web", "site"):
-        alone = [step for step in targets[suite] if step not in (*tools["steps"].BEGIN, tools["steps"].WHEEL)]
-        assert alone and all(step in targets["suites"] for step in alone)
+    alone = [*tools["steps"].BEGIN, tools["steps"].WHEEL]
+    for suite, beside in (
+        ("chromium", "pages"),
+        ("web", "pages"),
+        ("site", "pages"),
+        ("compat", "nightly"),
+        ("ray", "nightly"),
+    ):
+        assert all(step in targets[beside] for step in targets[suite] if step not in alone)
+    (matrix,) = re.findall(r"target: \[(.+)\]", (ROOT / ".github" / "workflows" / "test.yml").read_text())
+    assert {"test", "release", "compat", "ray", "web", "site"} == set(matrix.split(", "))
     for target in targets.values():
         assert len({step.name for step in target}) == len(target)
     names = [step.name for step in targets["test"]]
