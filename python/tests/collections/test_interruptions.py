@@ -11,13 +11,14 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 
 import ciphervec
 from ciphervec import Client, DuplicateId, HttpClient, Keys, PersistentClient
 from ciphervec.http import HttpCollection
-from network import D
+from network import D, Faulty
 
 _WHERE = ("/collections/collection.py", "/collections/upkeep.py", "/collections/world.py", "/http/client.py",
           "/http/transport.py", "/ingest/remarks.py")  # fmt: skip
@@ -200,3 +201,29 @@ def test_keys_that_changed_before_the_end_are_gone_on_with(
         assert books.info()["rotation"] is None and books.query(rows[4], 1)["ids"] == [[4]]
     with PersistentClient(tmp_path / "db", following) as client:
         assert client.get_collection("books").count() == 10
+
+
+def test_a_commit_that_a_server_makes_later_changes_the_keys_all_the_same(
+    server_url: str, tmp_path: Path, keys: Keys, rows: np.ndarray
+) -> None:
+    """The call that sent it was interrupted, and others came in between."""
+    network, late = Faulty(), list[Callable[[], httpx.Response]]()
+
+    def slow(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
+        if late or not request.url.path.endswith("/commits"):
+            return go()
+        late.append(go)
+        raise Stop
+
+    with HttpClient(server_url, keys=keys, state=tmp_path / "state", transport=network) as client:
+        books = client.create_collection("books", D, mode="sealed-index")
+        books.add(range(10), rows[:10])
+        following = Keys.generate()
+        network.fault = slow
+        with pytest.raises(Stop):
+            books.rotate_keys(following)
+        assert books.info()["rotation"] is None and books.query(rows[3], 1)["ids"] == [[3]]
+        assert late[0]().status_code == 200
+        assert books.query(rows[3], 1)["ids"] == [[3]] and books.info()["rotation"] is not None
+        books.rotate_keys(following)
+        assert books.info()["rotation"] is None and books.query(rows[4], 1)["ids"] == [[4]]

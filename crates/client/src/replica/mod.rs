@@ -504,8 +504,8 @@ impl Replica {
         };
         let (described, keys) = match read(&self.keys) {
             // The commit that changes the keys was made, and what came after it was not.
-            Err(Error::WrongKey(_)) if self.following.is_some() => {
-                (read(&self.following)?, self.following.clone())
+            Err(wrong @ Error::WrongKey(_)) if self.following.is_some() => {
+                (read(&self.following).map_err(|_| wrong)?, self.following.clone())
             }
             described => (described?, self.keys.clone()),
         };
@@ -567,7 +567,12 @@ impl Replica {
             self.quarantine.release(host, id).await?;
         }
         self.pass_over();
-        (self.in_step, self.following) = (true, None);
+        self.in_step = true;
+        // Until it is seen, the commit that changes the keys may still come: whoever sent it was interrupted.
+        let present = &self.description.key_id;
+        self.following.take_if(
+            |held| matches!(held, Holder::Keys(keys) if keys.key_id().to_string() == *present),
+        );
         Ok(())
     }
 
