@@ -76,8 +76,8 @@ def test_workflows_run_steps_and_packages_that_there_are() -> None:
     assert seen >= 14
 
 
-def test_ci_on_linux_runs_what_make_ci_runs() -> None:
-    """And more, job by job; but for Chromium, which a step of its own installs, and the console, which is a part of release."""
+def test_every_suite_runs_on_linux_for_every_change() -> None:
+    """Chromium is installed by a step of its own, and the console is a part of release."""
     (matrix,) = [
         job["strategy"]["matrix"]["target"]
         for file, name, job in jobs()
